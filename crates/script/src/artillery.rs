@@ -9,6 +9,7 @@ mod document;
 mod endpoints;
 mod ensure;
 mod fields;
+mod nesting;
 mod options;
 mod payload;
 mod phases;
@@ -17,9 +18,10 @@ mod request;
 mod response;
 mod scenario;
 mod settings;
+mod source;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use load::{Target, bounded_read};
@@ -31,6 +33,7 @@ use self::compiler::Compiler;
 use self::document::{Lists, Node};
 use self::fields::Fields;
 use self::refusal::Refusal;
+use self::source::Source;
 use crate::http::origin::Origin;
 use crate::scenario::script::Script;
 use crate::template::scope::Scope;
@@ -51,18 +54,27 @@ pub fn read(path: &Path, options: &Options) -> Result<Script, ScriptError> {
     parse(&text, path, options)
 }
 
-/// Reads the text of a script. `path` names it, and its folder holds its files.
-pub(crate) fn parse(text: &str, path: &Path, options: &Options) -> Result<Script, ScriptError> {
-    compile(text, path, options).map_err(|refusal| refusal.of(path))
+/// Reads the text of a script that somebody else sent, such as a page. All of its requests go to `target`. It reads
+/// no files and no environment variables of this machine, and writes nothing to its terminal.
+///
+/// # Errors
+/// When it is not a script, or asks for something that is not supported. The error names line and remedy.
+pub fn read_sent(text: &str, target: &str) -> Result<Script, ScriptError> {
+    let options = Options { target: Some(target.to_owned()), ..Options::default() };
+    compile(text, Source::Sent, &options).map_err(Refusal::of_sent)
 }
 
-fn compile(text: &str, path: &Path, options: &Options) -> Result<Script, Refusal> {
+/// Reads the text of a script. `path` names it, and its folder holds its files.
+pub(crate) fn parse(text: &str, path: &Path, options: &Options) -> Result<Script, ScriptError> {
+    compile(text, Source::File(path), options).map_err(|refusal| refusal.of(path))
+}
+
+fn compile(text: &str, source: Source<'_>, options: &Options) -> Result<Script, Refusal> {
     let document = document(text, options)?;
     let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let mut random = SmallRng::seed_from_u64(nanos as u64);
-    let folder = path.parent().map_or_else(PathBuf::new, Path::to_owned);
-    let known = known_values(path, &folder, options, &mut random);
-    let mut compiler = Compiler::new(folder, known, random);
+    let known = known_values(source, options, &mut random);
+    let mut compiler = Compiler::new(source, known, random);
     let variables = cli_variables(options)?;
     for (name, value) in &variables {
         compiler.give(name, value.clone());
@@ -162,20 +174,22 @@ fn cli_variables(options: &Options) -> Result<BTreeMap<String, Value>, Refusal> 
 
 /// The values that templates may use outside a session.
 fn known_values(
-    path: &Path,
-    folder: &Path,
+    source: Source<'_>,
     options: &Options,
     random: &mut SmallRng,
 ) -> BTreeMap<String, Value> {
-    let text = |path: &Path| Value::String(path.display().to_string());
     let environment = options.environment.clone().map_or(Value::Null, Value::String);
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    BTreeMap::from([
+    let mut known = BTreeMap::from([
         ("$environment".to_owned(), environment),
-        ("$dirname".to_owned(), text(folder)),
-        ("$scenarioFile".to_owned(), text(path)),
         ("$testId".to_owned(), Value::String(format!("t{:016x}", random.random::<u64>()))),
-    ])
+    ]);
+    if let (Source::File(path), Some(folder)) = (source, source.folder()) {
+        let text = |path: &Path| Value::String(path.display().to_string());
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        known.insert("$dirname".to_owned(), text(folder));
+        known.insert("$scenarioFile".to_owned(), text(path));
+    }
+    known
 }
 
 #[cfg(test)]

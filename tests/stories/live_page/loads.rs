@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use serde_json::json;
+
 use super::asking::{get, post, raw, read_until, stream};
 use crate::harness::{Home, eventually, free_address, shared};
 
@@ -45,6 +47,51 @@ fn a_load_is_started_changed_and_kept_by_the_page() {
     let compared = get(admin, &format!("/api/compare?a={run}&b={run}")).ok().json();
     assert_eq!(compared["document"]["schema"], "tenfold/compare/1");
     assert_eq!(get(admin, "/api/runs?kind=load&most=1").ok().json()["runs"][0]["id"], run);
+}
+
+#[test]
+fn a_script_is_started_by_the_page_and_reads_no_file() {
+    let _machine = shared();
+    let home = Home::new();
+    let admin = free_address();
+    let _up = home.serve(&format!("up --listen 127.0.0.1:0 --admin {admin} -- {APP} demo-app"));
+    let admin: SocketAddr = admin.parse().unwrap();
+    let start = |body: serde_json::Value| post(admin, "/api/load/start", &body.to_string());
+    let script = "
+config: {target: 'http://shop.example'}
+before: {flow: [{get: {url: /login, name: log in}}]}
+scenarios:
+  - name: shop
+    flow: [{get: {url: /, name: home}}, {post: {url: /cart, name: cart, json: {id: 1}}}]";
+    let spied = "config: {payload: {path: /etc/passwd, fields: [user]}}";
+    let spied = script.replace("config: {target: 'http://shop.example'}", spied);
+    let refused = start(json!({ "script": spied })).refused(400);
+    assert!(refused.starts_with("in the script, line 2: a script that is sent reads no files"));
+    let endless = script.replace("- name: shop", "- nam: shop");
+    let refused = start(json!({ "script": endless })).refused(400);
+    assert!(refused.ends_with("line 5: 'nam' is not known in a scenario; did you mean 'name'?"));
+
+    let started = start(json!({ "script": script, "users": 2 })).ok().json();
+    assert_eq!((&started["method"], &started["workload"]), (&"SCRIPT".into(), &"2 users".into()));
+    assert!(started["target"].as_str().unwrap().starts_with("shop on http://127.0.0.1:"));
+    let names = || {
+        let rows = get(admin, "/api/load/statistics").ok().json()["statistics"].clone();
+        let rows = rows.as_array().unwrap().iter();
+        rows.map(|row| row["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    eventually("its requests are counted by name", || {
+        let names = names();
+        ["home", "cart", "Aggregated"].iter().all(|name| names.iter().any(|one| one == name))
+    });
+    let run = post(admin, "/api/load/stop", "{}").ok().json()["run"].as_i64().unwrap();
+    let kept = get(admin, &format!("/api/runs/{run}")).ok().json();
+    assert_eq!(kept["report"]["document"]["method"], "SCRIPT");
+
+    let by_itself = start(json!({ "script": script })).ok().json();
+    assert_eq!(by_itself["workload"], "1 session in 1 s");
+    let load = || get(admin, "/api/state").ok().json()["load"].clone();
+    eventually("it ends by itself", || load()["state"] == "ended");
+    assert_eq!(load()["requests"], 2);
 }
 
 #[test]

@@ -539,6 +539,12 @@ rate?: number,
  */
 run_time_s?: number, 
 /**
+ * An Artillery script as text, in YAML or JSON. Its sessions take the place of `path` and `method`. Its phases say
+ * how many begin, unless `users` or `rate` does. All requests go to what runs here, and files, environment
+ * variables and `log` are refused.
+ */
+script?: string, 
+/**
  * `/` without it.
  */
 path?: string, 

@@ -2,18 +2,19 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rand::rngs::SmallRng;
 use serde_json::Value;
 
 use super::document::{Item, Node};
 use super::refusal::Refusal;
+use super::source::Source;
 use crate::http::origin::Origin;
 use crate::scenario::steps::Steps;
 use crate::template::scope::{Key, Reference, Scope, inside, property_path};
 use crate::template::text::{JsonPart, JsonTemplate, Part, Text, plain};
-use load::RequestName;
+use load::{RequestName, bounded_read};
 
 #[derive(Debug)]
 pub(super) struct Compiler {
@@ -21,8 +22,8 @@ pub(super) struct Compiler {
     pub(super) request_names: Vec<RequestName>,
     /// The names of requests for the plugin metrics-by-endpoint.
     pub(super) endpoints: Vec<String>,
-    /// The folder of the script: files are named relative to it.
-    pub(super) folder: PathBuf,
+    /// The folder that files are relative to; `None` if the script may read nothing of this machine.
+    folder: Option<PathBuf>,
     /// Values that are known now and never change, by the name of the variable.
     known: BTreeMap<String, Value>,
     /// Values from the command line. A session may change them.
@@ -53,7 +54,7 @@ const LONGEST_RANDOM: i64 = 1 << 20;
 
 impl Compiler {
     pub(super) fn new(
-        folder: PathBuf,
+        source: Source<'_>,
         known: BTreeMap<String, Value>,
         random: SmallRng,
     ) -> Compiler {
@@ -61,7 +62,7 @@ impl Compiler {
             steps: Steps::default(),
             request_names: Vec::new(),
             endpoints: Vec::new(),
-            folder,
+            folder: source.folder().map(Path::to_owned),
             known,
             given: Scope::default(),
             variables: Vec::new(),
@@ -82,6 +83,20 @@ impl Compiler {
     pub(super) fn give(&mut self, name: &str, value: Value) {
         let variable = self.set(name);
         self.given.set(variable, value);
+    }
+
+    /// The content of a file. `instead` says what else a script may do that may read none.
+    pub(super) fn file(&self, node: &Node, name: &str, instead: &str) -> Result<Vec<u8>, Refusal> {
+        let Some(folder) = &self.folder else {
+            return Err(node.refuse(format!("a script that is sent reads no files; {instead}")));
+        };
+        bounded_read::read(&folder.join(name))
+            .map_err(|error| node.refuse(format!("the file {name} cannot be read: {error}")))
+    }
+
+    /// Whether the script may read the environment, and write to the terminal.
+    pub(super) fn is_own(&self) -> bool {
+        self.folder.is_some()
     }
 
     pub(super) fn random(&mut self) -> &mut SmallRng {
@@ -288,6 +303,10 @@ impl Compiler {
             return Ok(None);
         };
         if let ("$env" | "$processEnvironment", [Key::Name(name)]) = (&**root, keys) {
+            if !self.is_own() {
+                let what = "a script that is sent reads no environment variables; write their values into config.variables";
+                return Err(Refusal::at(line, what));
+            }
             let value = std::env::var(&**name).map_err(|_| {
                 let what = format!("the environment variable {name} is not set; set it");
                 Refusal::at(line, what)

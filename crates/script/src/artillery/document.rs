@@ -3,6 +3,7 @@
 use saphyr::{LoadableYamlNode, MarkedYaml, Scalar, YamlData};
 use serde_json::Value;
 
+use super::nesting;
 use super::refusal::Refusal;
 
 /// A part of a script.
@@ -43,6 +44,7 @@ pub(super) enum Lists {
 impl Node {
     pub(super) fn parse(text: &str) -> Result<Node, Refusal> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        nesting::check(text)?;
         let documents = MarkedYaml::load_from_str(text).map_err(|error| {
             let line = error.marker().line() as u32;
             let what =
@@ -51,7 +53,7 @@ impl Node {
         })?;
         match documents.first() {
             Some(document) => Node::of(document),
-            None => Err(Refusal::whole("the file is empty; give it config and scenarios")),
+            None => Err(Refusal::whole("it is empty; give it config and scenarios")),
         }
     }
 

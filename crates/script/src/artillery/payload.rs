@@ -1,6 +1,5 @@
 //! `config.payload`: files of values, with one row for each session.
 
-use load::bounded_read;
 use serde_json::{Map, Number, Value};
 
 use super::compiler::Compiler;
@@ -109,8 +108,7 @@ fn load(
     };
     let name = compiler.fixed(path, "path")?;
     let refuse = |why: String| path.refuse(format!("the payload {name} cannot be read: {why}"));
-    let bytes =
-        bounded_read::read(&compiler.folder.join(&name)).map_err(|e| refuse(e.to_string()))?;
+    let bytes = compiler.file(path, &name, "write the values as lists in config.variables")?;
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(header == Header::Skipped)

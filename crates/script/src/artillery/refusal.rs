@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 /// Why a script cannot be run: the place, the problem, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptError {
-    file: PathBuf,
+    /// `None` if the script is a text that somebody sent.
+    file: Option<PathBuf>,
     /// Counted from 1; `None` if it is about the whole file.
     line: Option<u32>,
     what: String,
@@ -29,17 +30,23 @@ impl Refusal {
     }
 
     pub(super) fn of(self, file: &Path) -> ScriptError {
-        ScriptError { file: file.to_owned(), line: self.line, what: self.what }
+        ScriptError { file: Some(file.to_owned()), line: self.line, what: self.what }
+    }
+
+    pub(super) fn of_sent(self) -> ScriptError {
+        ScriptError { file: None, line: self.line, what: self.what }
     }
 }
 
 impl fmt::Display for ScriptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.file.display())?;
-        if let Some(line) = self.line {
-            write!(f, "{line}:")?;
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => write!(f, "{}:{line}: ", file.display())?,
+            (Some(file), None) => write!(f, "{}: ", file.display())?,
+            (None, Some(line)) => write!(f, "line {line}: ")?,
+            (None, None) => {}
         }
-        write!(f, " {}", self.what)
+        f.write_str(&self.what)
     }
 }
 

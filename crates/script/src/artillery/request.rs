@@ -13,7 +13,7 @@ use super::settings::Settings;
 use crate::scenario::steps::{Body, Condition, Field, FieldContent, Redirects, RequestStep, Step};
 use crate::template::expression::Expression;
 use crate::template::text::Text;
-use load::{RequestName, bounded_read, without_secrets};
+use load::{RequestName, without_secrets};
 
 const USER_AGENT: &str = concat!("tenfold/", env!("CARGO_PKG_VERSION"));
 const ENCODINGS: &str = "gzip, deflate, br";
@@ -257,8 +257,7 @@ fn field_of(compiler: &mut Compiler, entry: &Entry) -> Result<Field, Refusal> {
     let content = match (file, value) {
         (Some(node), _) => {
             let path = compiler.fixed(node, "fromFile")?;
-            let bytes = bounded_read::read(&compiler.folder.join(&path))
-                .map_err(|error| node.refuse(format!("the file {path} cannot be read: {error}")))?;
+            let bytes = compiler.file(node, &path, "write the content as value")?;
             let name = match rename {
                 Some(node) => compiler.fixed(node, "filename")?,
                 None => path.rsplit('/').next().unwrap_or_default().to_owned(),

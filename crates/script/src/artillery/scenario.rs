@@ -149,6 +149,10 @@ fn step(
         }
     };
     match entry.key.as_str() {
+        "log" if !compiler.is_own() => Err(Refusal::at(
+            entry.line,
+            "a script that is sent writes to no terminal; take log out",
+        )),
         "log" => {
             // The text as written, so that its error is reported.
             compiler.text(&entry.value, "log")?;

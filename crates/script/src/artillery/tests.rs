@@ -342,6 +342,66 @@ fn fields_of_another_kind_of_phase_are_refused() {
     }
 }
 
+const SENT_TO: &str = "http://127.0.0.1:82";
+
+fn sent(config: &str, steps: &str) -> Result<Script, String> {
+    read_sent(&text(config, steps), SENT_TO).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_sent_script_goes_to_the_given_target() {
+    let script = sent("", "- get: {url: '{{ target }}/a'}").unwrap();
+    assert_eq!(script.target().host, "127.0.0.1:82");
+    let refused = sent("", "- get: {url: 'http://127.0.0.1:81/'}").map(drop).unwrap_err();
+    assert!(refused.starts_with("line 5: ") && refused.contains("not on the target"), "{refused}");
+}
+
+#[test]
+fn a_sent_script_reads_nothing_of_this_machine_and_writes_to_no_terminal() {
+    for (config, steps, wanted) in [
+        (
+            "payload: {path: /etc/passwd, fields: [user]}",
+            STEP,
+            "line 3: a script that is sent reads",
+        ),
+        ("payload: [{path: '../a', fields: [a]}]", STEP, "write the values as lists"),
+        (
+            "",
+            "- post: {url: /, formData: {a: {fromFile: /etc/passwd}}}",
+            "write the content as value",
+        ),
+        (
+            "",
+            "- get: {url: '/{{ $env.HOME }}'}",
+            "line 5: a script that is sent reads no environment",
+        ),
+        ("", "- get: {url: '/{{ $processEnvironment.HOME }}'}", "no environment variables"),
+        ("variables: {home: '{{ $env.HOME }}'}", STEP, "no environment variables"),
+        ("", "- post: {url: /, json: {a: '{{ $env.HOME }}'}}", "no environment variables"),
+        ("", "- post: {url: /, json: {'{{ $env.HOME }}': 1}}", "no environment variables"),
+        ("", "- get: {url: /, headers: {a: '{{ $env.HOME }}'}}", "no environment variables"),
+        ("", "- {loop: [{get: {url: /}}], over: $env.HOME}", "nothing sets the variable '$env'"),
+        ("", "- get: {url: /, ifTrue: '$env.HOME'}", "line 5: "),
+        ("", "- get: {url: '/{{ $dirname }}'}", "nothing sets the variable '$dirname'"),
+        ("", "- get: {url: '/{{ $scenarioFile }}'}", "nothing sets the variable"),
+        ("", "- log: hello", "line 5: a script that is sent writes to no terminal; take log out"),
+        ("processor: ./a.js", STEP, "'processor' is JavaScript"),
+    ] {
+        let refused = sent(config, steps).map(drop).unwrap_err();
+        assert!(refused.contains(wanted), "{config} {steps}: {refused}");
+    }
+}
+
+#[test]
+fn a_script_that_nests_too_deeply_is_refused() {
+    for deep in ["- ".repeat(16_000), format!("a: {}", "[".repeat(250))] {
+        let refused = read_sent(&deep, SENT_TO).map(drop).unwrap_err().to_string();
+        assert!(refused.contains("nested too deeply; flatten them"), "{refused}");
+    }
+    // The reader of YAML has a limit of its own.
+    assert!(read_sent(&"[".repeat(16_000), SENT_TO).is_err());
+}
+
 proptest::proptest! {
     /// A script is read or refused in a sentence, whatever is in it.
     #[test]

@@ -102,6 +102,11 @@ impl Script {
         (self.scenarios.len(), self.steps.requests())
     }
 
+    /// The names of the scenarios; of one without a name, its number.
+    pub fn scenarios(&self) -> impl Iterator<Item = &str> {
+        self.scenarios.iter().map(|scenario| scenario.name.as_str())
+    }
+
     /// The load in a few words.
     pub fn described(&self) -> String {
         let expected: f64 = self.phases.iter().map(expected).sum();

@@ -1,16 +1,18 @@
 //! The load of this process: one at a time, started by the page of `up` or by `load` itself.
 //!
 //! - [`request`]: what a page asks for, checked.
+//! - [`hooks`]: what a script does before and after its load, within bounds.
 //! - [`figures`]: a running load as a value.
 
 mod figures;
+mod hooks;
 mod request;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ::load::{Control, Report, Run};
+use ::load::{Control, Interrupt, Report, Run};
 use axum::http::StatusCode;
 
 use self::request::Asked;
@@ -21,7 +23,6 @@ use super::model::load::{Current as Rates, Load, LoadEdit, LoadStart, LoadStatis
 use super::model::state::Kind;
 use crate::document::load::{Check, Document, Failure, Order};
 use crate::document::resources::Machine;
-use crate::process::sched_slice;
 use crate::report::load::{self as text, locust_name};
 use crate::report::page::summary;
 use crate::store::history::{self, History, NewRun};
@@ -52,6 +53,8 @@ pub struct Current {
     pub id: u32,
     pub run: Arc<Run>,
     pub control: Control,
+    /// Ends what a script does after the load.
+    interrupt: Interrupt,
     pub order: Order,
     /// The goal for the p95 in milliseconds.
     pub goal_p95_ms: Option<f64>,
@@ -92,7 +95,9 @@ impl Loads {
         let control = run.control();
         let run = Arc::clone(run);
         let id = state.last_id;
-        state.current = Some(Current { id, run, control, order, goal_p95_ms });
+        // Its command ends what its script does.
+        let interrupt = Interrupt::default();
+        state.current = Some(Current { id, run, control, interrupt, order, goal_p95_ms });
     }
 
     /// Lets go of it.
@@ -139,7 +144,14 @@ impl Loads {
 
 impl Dashboard {
     /// Starts a load on what runs here.
-    pub async fn start_load(self: &Arc<Self>, start: &LoadStart) -> Result<Load, Refusal> {
+    pub async fn start_load(self: &Arc<Self>, start: LoadStart) -> Result<Load, Refusal> {
+        // Whoever asked may leave meanwhile.
+        let dashboard = Arc::clone(self);
+        let begun = tokio::spawn(async move { dashboard.begin(start).await });
+        begun.await.unwrap_or_else(|error| conflict(&error.to_string()))
+    }
+
+    async fn begin(self: &Arc<Self>, start: LoadStart) -> Result<Load, Refusal> {
         if self.kind() != Kind::Up {
             return conflict("this Tenfold starts no loads: `tenfold load URL` does");
         }
@@ -148,7 +160,11 @@ impl Dashboard {
                 "it listens on a Unix socket alone, which the page puts no load on: add a TCP --listen",
             );
         };
-        let Asked { config, order, goal_p95_ms } = request::of(target, start)?;
+        let target = target.to_owned();
+        let asked = tokio::task::spawn_blocking(move || request::of(&target, &start)).await;
+        let asked = asked.unwrap_or_else(|error| conflict(&error.to_string()))?;
+        let Asked { config, order, goal_p95_ms } = asked;
+        let interrupt = config.interrupt.clone();
         {
             let mut state = self.loads.lock();
             if state.current.is_some() || state.is_starting {
@@ -156,16 +172,15 @@ impl Dashboard {
             }
             state.is_starting = true;
         }
-        let started = tokio::task::spawn_blocking(|| sched_slice::shortest(|| Run::start(config)));
-        let started = started.await.map_err(|error| error.to_string());
-        let run = started.and_then(|started| started.map_err(|error| error.to_string()));
+        let run = hooks::started(config, hooks::LONGEST).await;
         let current = {
             let mut state = self.loads.lock();
             state.is_starting = false;
             let run = Arc::new(run.map_err(|error| (StatusCode::CONFLICT, error))?);
             state.last_id += 1;
             let control = run.control();
-            let current = Current { id: state.last_id, run, control, order, goal_p95_ms };
+            let id = state.last_id;
+            let current = Current { id, run, control, interrupt, order, goal_p95_ms };
             state.current = Some(current.clone());
             state.document = None;
             state.counts.clear();
@@ -212,7 +227,9 @@ impl Dashboard {
         }
         let id = current.id;
         drop(current);
-        self.finish_load(Some(id)).await;
+        // Whoever asked may leave meanwhile.
+        let dashboard = Arc::clone(self);
+        let _ = tokio::spawn(async move { dashboard.finish_load(Some(id)).await }).await;
         self.loads
             .latest()
             .ok_or((StatusCode::CONFLICT, "the load is gone: start another".to_owned()))
@@ -225,10 +242,11 @@ impl Dashboard {
             let is_meant = |current: &mut Current| id.is_none_or(|id| current.id == id);
             state.current.take_if(is_meant)
         };
-        let Some(Current { id, run, order, goal_p95_ms, .. }) = current else { return };
+        let Some(Current { id, run, interrupt, order, goal_p95_ms, .. }) = current else { return };
         let run = alone(run).await;
         let present = run.control().present();
-        let Ok(report) = tokio::task::spawn_blocking(|| run.cut()).await else { return };
+        let cut = tokio::task::spawn_blocking(|| run.cut());
+        let Ok(report) = hooks::bounded(cut, &interrupt, hooks::LONGEST).await.0 else { return };
         let machine = self.machine().clone();
         let load = figures::of(id, &order, goal_p95_ms, &report, &present);
         let ended = tokio::task::spawn_blocking(move || {

@@ -1,11 +1,13 @@
 // What a person has typed or chosen. It outlives a view, a load, and the process that is watched.
 
 export interface LoadFields {
-  kind: 'users' | 'rate';
+  /** Phases are those of the script. */
+  kind: 'users' | 'rate' | 'phases';
   users: number | null;
   ramp: number | null;
   rate: number | null;
   length: string;
+  script: string;
   path: string;
   method: string;
   think: number | null;
@@ -19,6 +21,7 @@ export const nextLoad = $state<LoadFields>({
   ramp: 1,
   rate: 50,
   length: '',
+  script: '',
   path: '/',
   method: 'GET',
   think: null,

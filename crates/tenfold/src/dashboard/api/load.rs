@@ -15,7 +15,7 @@ pub async fn start(
     State(dashboard): Shared,
     Json(start): Json<LoadStart>,
 ) -> Result<Json<Load>, Refusal> {
-    dashboard.start_load(&start).await.map(Json)
+    dashboard.start_load(start).await.map(Json)
 }
 
 /// Changes the users, the ramp or the rate of the load that runs.

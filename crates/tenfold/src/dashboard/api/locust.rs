@@ -127,7 +127,7 @@ async fn swarmed(
         run_time_s: run_time.map(|time| time.as_secs_f64()),
         ..LoadStart::default()
     };
-    dashboard.start_load(&start).await?;
+    dashboard.start_load(start).await?;
     Ok("Swarming started")
 }
 

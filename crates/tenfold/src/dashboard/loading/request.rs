@@ -1,10 +1,12 @@
 //! What a page asks for, checked before anything is done.
 
 use std::fmt::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
 use load::{Config, Control, Demand, End, Rhythm, Target, Think, Trust, Workload};
+use script::{ScenarioSet, Script, artillery};
 
 use super::super::model::load::{LoadEdit, LoadStart};
 use super::Refusal;
@@ -24,10 +26,28 @@ const MOST_RATE: f64 = 1e6;
 const LONGEST_S: f64 = 86_400.0;
 const MOST_MS: f64 = 1e3 * LONGEST_S;
 const LONGEST_PATH: usize = 2000;
+/// Bytes of a script.
+const LONGEST_SCRIPT: usize = 32 * 1024;
+/// Letters of the names of its scenarios, which name the load.
+const LONGEST_NAME: usize = 80;
 
-/// A load on a path of `origin`.
+/// A load on `origin`.
 pub fn of(origin: &str, start: &LoadStart) -> Result<Asked, Refusal> {
-    let (workload, mut described) = workload(start)?;
+    let asked = match &start.script {
+        Some(text) => scripted(origin, text, start)?,
+        None => single(origin, start)?,
+    };
+    asked.config.check().map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
+    Ok(asked)
+}
+
+/// One request again and again.
+fn single(origin: &str, start: &LoadStart) -> Result<Asked, Refusal> {
+    let Some((workload, mut described)) = workload(start, "requests/s")? else {
+        return wrong(
+            "no load is asked for: give `users`, `rate` in requests a second, or a `script`",
+        );
+    };
     let path = start.path.as_deref().unwrap_or("/");
     let is_path = path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic());
     if !is_path || path.len() > LONGEST_PATH {
@@ -42,9 +62,8 @@ pub fn of(origin: &str, start: &LoadStart) -> Result<Asked, Refusal> {
     let url = format!("{origin}{path}");
     let target =
         Target::parse(&url).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
-    let length = number_within("run_time_s", start.run_time_s, 0.001..=LONGEST_S)?;
-    let length = length.map(Duration::from_secs_f64);
-    let goal_p95_ms = number_within("p95_ms", start.p95_ms, 0.001..=MOST_MS)?;
+    let length = run_time(start)?;
+    let goal_p95_ms = goal(start)?;
     if let Some(length) = length {
         let _ = write!(described, " for {} s", length.as_secs_f64());
     }
@@ -53,19 +72,81 @@ pub fn of(origin: &str, start: &LoadStart) -> Result<Asked, Refusal> {
     config.end = length.map_or(End::Never, End::Duration);
     // It is our own listener, whoever has signed its certificate.
     config.tls.trust = Trust::Anyone;
-    config.check().map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
     let order = Order {
         method: method.to_owned(),
         target: load::without_secrets(&url),
         workload: described,
         keep_alive: KeepAlive::On,
-        users: start.users.filter(|_| start.ramp.is_none()).map(|users| users as usize),
+        users: users_at_once(start),
         length,
     };
     Ok(Asked { config, order, goal_p95_ms })
 }
 
-fn workload(start: &LoadStart) -> Result<(Workload, String), Refusal> {
+/// Sessions of a script.
+fn scripted(origin: &str, text: &str, start: &LoadStart) -> Result<Asked, Refusal> {
+    if start.path.is_some() || start.method.is_some() {
+        return wrong("`path` and `method` are for a load without a script: leave them out");
+    }
+    if text.len() > LONGEST_SCRIPT {
+        return wrong(&format!(
+            "the script is longer than {LONGEST_SCRIPT} bytes: shorten it, or run it by `tenfold load`"
+        ));
+    }
+    let script = artillery::read_sent(text, origin);
+    let script = Arc::new(script.or_else(|error| wrong(&format!("in the script, {error}")))?);
+    let given = workload(start, "sessions/s")?;
+    let planned = given.is_none().then(|| script.duration());
+    let (workload, mut described) =
+        given.unwrap_or_else(|| (script.workload(), script.described()));
+    let asked_length = run_time(start)?;
+    if let Some(length) = asked_length {
+        let _ = write!(described, " for {} s", length.as_secs_f64());
+    }
+    let name = name(&script);
+    let mut config = Config::new(script.target().clone(), workload);
+    config.end = asked_length.map_or(End::Never, End::Duration);
+    config.tls.trust = Trust::Anyone;
+    config.timeout = script.timeout();
+    config.script = Some(Arc::new(ScenarioSet::new(script)));
+    let order = Order {
+        method: "SCRIPT".to_owned(),
+        target: format!("{name} on {origin}"),
+        workload: described,
+        keep_alive: KeepAlive::On,
+        users: users_at_once(start),
+        length: asked_length.into_iter().chain(planned).min(),
+    };
+    Ok(Asked { config, order, goal_p95_ms: goal(start)? })
+}
+
+/// The names of a script's scenarios, if they have any.
+fn name(script: &Script) -> String {
+    let is_name = |name: &&str| !name.bytes().all(|byte| byte.is_ascii_digit());
+    let names = script.scenarios().filter(is_name).collect::<Vec<_>>().join(", ");
+    match names.char_indices().nth(LONGEST_NAME) {
+        _ if names.is_empty() => "a script".to_owned(),
+        Some((end, _)) => format!("{}..", &names[..end]),
+        None => names,
+    }
+}
+
+fn run_time(start: &LoadStart) -> Result<Option<Duration>, Refusal> {
+    let length = number_within("run_time_s", start.run_time_s, 0.001..=LONGEST_S)?;
+    Ok(length.map(Duration::from_secs_f64))
+}
+
+fn goal(start: &LoadStart) -> Result<Option<f64>, Refusal> {
+    number_within("p95_ms", start.p95_ms, 0.001..=MOST_MS)
+}
+
+/// Users who are there from the beginning on.
+fn users_at_once(start: &LoadStart) -> Option<usize> {
+    start.users.filter(|_| start.ramp.is_none()).map(|users| users as usize)
+}
+
+/// What is asked for by users or by rate, if either is given.
+fn workload(start: &LoadStart, per_second: &str) -> Result<Option<(Workload, String)>, Refusal> {
     let rate = number_within("rate", start.rate, 0.001..=MOST_RATE)?;
     let ramp = number_within("ramp", start.ramp, 0.001..=MOST_RATE)?;
     let think = number_within("think_ms", start.think_ms, 0.0..=MOST_MS)?;
@@ -82,16 +163,16 @@ fn workload(start: &LoadStart) -> Result<(Workload, String), Refusal> {
             if !pause.is_zero() {
                 let _ = write!(described, " who think for {} ms", pause.as_secs_f64() * 1e3);
             }
-            Ok((Workload::Closed { users, ramp, rhythm }, described))
+            Ok(Some((Workload::Closed { users, ramp, rhythm }, described)))
         }
         (None, Some(rate)) if ramp.is_none() && think.is_none() => {
-            Ok((Workload::poisson(rate), format!("{rate} requests/s")))
+            Ok(Some((Workload::poisson(rate), format!("{rate} {per_second}"))))
         }
-        (None, Some(_)) => {
-            wrong("`ramp` and `think_ms` belong to `users`: leave them out beside `rate`")
+        (None, None) if ramp.is_none() && think.is_none() => Ok(None),
+        (None, _) => {
+            wrong("`ramp` and `think_ms` belong to `users`: give `users`, or leave them out")
         }
         (Some(_), Some(_)) => wrong("`users` and `rate` are two loads: give one of them"),
-        (None, None) => wrong("no load is asked for: give `users`, or `rate` in requests a second"),
     }
 }
 
@@ -198,6 +279,68 @@ mod tests {
         }
         let asked = of(ORIGIN, &with("//evil.example/")).ok().unwrap();
         assert_eq!(asked.config.target.host, "127.0.0.1:8080");
+    }
+
+    const SHOP: &str = "
+config: {target: 'http://shop.example', phases: [{duration: 20, arrivalRate: 2}]}
+scenarios:
+  - {name: browse, flow: [{get: {url: /, name: home}}]}
+  - {name: buy, flow: [{get: {url: /cart}}]}
+  - {flow: [{get: {url: /}}]}";
+
+    fn with_script(text: &str) -> LoadStart {
+        LoadStart { script: Some(text.to_owned()), ..LoadStart::default() }
+    }
+
+    #[test]
+    fn a_script_says_what_is_asked_for_unless_users_or_a_rate_do() {
+        let asked = of(ORIGIN, &with_script(SHOP)).ok().unwrap();
+        assert_eq!(asked.order.workload, "40 sessions in 20 s");
+        assert_eq!(asked.order.length, Some(Duration::from_secs(20)));
+        assert_eq!(asked.order.target, "browse, buy on http://127.0.0.1:8080");
+        let cut = LoadStart { run_time_s: Some(5.0), ..with_script(SHOP) };
+        assert_eq!(of(ORIGIN, &cut).ok().unwrap().order.length, Some(Duration::from_secs(5)));
+        let users = LoadStart { users: Some(3), think_ms: Some(9.0), ..with_script(SHOP) };
+        let asked = of(ORIGIN, &users).ok().unwrap();
+        assert_eq!(asked.order.workload, "3 users who think for 9 ms");
+        assert_eq!((asked.order.users, asked.order.length), (Some(3), None));
+        let rate = LoadStart { rate: Some(4.0), ..with_script(SHOP) };
+        assert_eq!(of(ORIGIN, &rate).ok().unwrap().order.workload, "4 sessions/s");
+    }
+
+    #[test]
+    fn a_script_goes_to_what_runs_here_and_nowhere_else() {
+        let asked = of(ORIGIN, &with_script(SHOP)).ok().unwrap();
+        assert_eq!(asked.config.target.host, "127.0.0.1:8080");
+        let elsewhere = SHOP.replace("url: /cart", "url: 'http://shop.example/cart'");
+        let sentence = refused(&with_script(&elsewhere));
+        assert!(sentence.starts_with("in the script, line 5: the url"), "{sentence}");
+    }
+
+    #[test]
+    fn a_script_that_is_wrong_or_too_long_is_refused_in_a_sentence() {
+        let long = SHOP.replace("/cart", &format!("/{}", "x".repeat(LONGEST_SCRIPT)));
+        for (start, wanted) in [
+            (with_script(""), "in the script, it is empty"),
+            (with_script("scenarios: []"), "in the script, line 1: there are no scenarios"),
+            (with_script(&long), "the script is longer than 32768 bytes"),
+            (LoadStart { path: Some("/".to_owned()), ..with_script(SHOP) }, "leave them out"),
+            (LoadStart { ramp: Some(2.0), ..with_script(SHOP) }, "give `users`"),
+        ] {
+            let sentence = refused(&start);
+            assert!(sentence.contains(wanted), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_load_is_short_and_never_empty() {
+        let named = |name: &str| {
+            let text = format!("scenarios: [{{name: '{name}', flow: [{{get: {{url: /}}}}]}}]");
+            of(ORIGIN, &with_script(&text)).ok().unwrap().order.target
+        };
+        assert_eq!(named("7"), "a script on http://127.0.0.1:8080");
+        let long = named(&"é".repeat(300));
+        assert!(long.starts_with("éé") && long.chars().count() < 120, "{long}");
     }
 
     #[test]

@@ -75,7 +75,7 @@ pub enum Phase {
     Ended,
 }
 
-/// Body of `POST /api/load/start`. Give `users` or `rate`.
+/// Body of `POST /api/load/start`. Give `users`, `rate` or `script`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, ToSchema)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(deny_unknown_fields)]
@@ -96,6 +96,12 @@ pub struct LoadStart {
     /// When it ends by itself, in seconds; never without it.
     #[cfg_attr(test, ts(optional))]
     pub run_time_s: Option<f64>,
+    /// An Artillery script as text, in YAML or JSON. Its sessions take the place of `path` and `method`. Its phases say
+    /// how many begin, unless `users` or `rate` does. All requests go to what runs here, and files, environment
+    /// variables and `log` are refused.
+    #[cfg_attr(test, ts(optional))]
+    #[schema(max_length = 32_768)]
+    pub script: Option<String>,
     /// `/` without it.
     #[cfg_attr(test, ts(optional))]
     #[schema(max_length = 2000)]
