@@ -522,6 +522,11 @@ impl<'a> Evidence<'a> {
         self.is_valid(o) || (self.is_only_crowded(o) && fills_cores())
     }
 
+    /// Whether a trial shows what its change did. What other programs did meanwhile would look the same.
+    pub fn is_undisturbed(&self, trial: &Observation) -> bool {
+        trial.disturbance(self.unwatched_demand()).is_none()
+    }
+
     /// Whether it is suspect for nothing but a generator that waited.
     pub fn is_only_crowded(&self, o: &Observation) -> bool {
         let others = o.disturbance(self.unwatched_demand());

@@ -63,7 +63,7 @@ impl Session<'_> {
         let observed =
             self.measure_saturated_with(purpose, instances, users, timing, setting).await?;
         // Where nothing comes through, the change broke more than it asked.
-        if self.failure_of(&observed).is_none() {
+        if self.failure_of(&observed).is_none() && self.known.is_undisturbed(&observed) {
             self.known.learn().trials.push(question.answer(
                 instances,
                 before,

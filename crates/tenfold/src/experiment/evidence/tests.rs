@@ -64,6 +64,18 @@ fn disturbed_probes_are_no_misses_of_the_model() {
     assert_eq!(throughputs(&known)[3..], [120.0, 130.0], "twice in vain");
 }
 
+// With a core less two instances completed half as much, while another program took half of the other core.
+#[test]
+fn a_disturbed_trial_shows_nothing() {
+    let experiment = experiment();
+    let known = known(&experiment);
+    assert!(known.is_undisturbed(&seen(2, Some(4), 100.0, 0.1)));
+    assert!(!known.is_undisturbed(&seen(2, Some(4), 50.0, 0.5)));
+    let mut stolen = seen(2, Some(4), 50.0, 0.5);
+    stolen.stolen_cores = 0.5;
+    assert!(!known.is_undisturbed(&stolen));
+}
+
 // An app that fails one request in two hundred, which the goal allows.
 #[test]
 fn an_app_does_not_fail_by_a_single_error() {
