@@ -28,7 +28,10 @@ fn queued(plan: &Value) -> f64 {
 /// The cost stands in the JSON and in the text that is kept.
 fn tells_cost(home: &Home, plan: &Value, spreads: &str) {
     let cost = &plan["balancer"]["cost"];
-    assert_eq!(cost["instances"], plan["recommendation"]["instances"], "{plan:#}");
+    // The last measurement may change the answer when no time is left to compare it.
+    if sound(plan.clone()).is_some() {
+        assert_eq!(cost["instances"], plan["recommendation"]["instances"], "{plan:#}");
+    }
     // A disturbed machine takes the time for the comparison.
     let is_compared = !cost["built_in"].is_null() || sound(plan.clone()).is_some();
     let measured = [Some(&cost["behind"]), is_compared.then_some(&cost["built_in"])];
@@ -38,6 +41,7 @@ fn tells_cost(home: &Home, plan: &Value, spreads: &str) {
     }
     let sentence = cost["text"].as_str().unwrap();
     assert!(sentence.contains(spreads), "{sentence}");
+    assert!(sentence.starts_with(&format!("With {} instance", cost["instances"])), "{sentence}");
     let shown = said(&home.run("show last"));
     assert!(shown.contains(sentence) && shown.contains("\nBalancer: "), "{shown}");
 }

@@ -52,7 +52,11 @@ policy: string, threads: number,
  */
 cost: BalancingCost | null, };
 
-export type BalancingCost = { instances: number, behind: Balanced, 
+export type BalancingCost = { 
+/**
+ * The count at which it was measured: the answer's, or else the nearest.
+ */
+instances: number, behind: Balanced, 
 /**
  * Behind Tenfold's own queue, if there was time.
  */

@@ -84,11 +84,12 @@ pub struct Balancer {
     pub cost: Option<BalancingCost>,
 }
 
-/// What a balancer costs beside Tenfold's own queue, at the answer's count under the goal's workload. Without a
-/// workload it is one instance at its most.
+/// What a balancer costs beside Tenfold's own queue, under the goal's workload. Without a workload, or where that was
+/// not measured, it is one instance at its most.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct BalancingCost {
+    /// The count at which it was measured: the answer's, or else the nearest.
     pub instances: usize,
     pub behind: Balanced,
     /// Behind Tenfold's own queue, if there was time.

@@ -117,7 +117,7 @@ fn balancer(known: &Evidence<'_>, plan: &Plan) -> Option<plan::Balancer> {
     let policy = settings.program.policy();
     let answer = plan.recommendation.as_ref().map(|answer| answer.instances);
     let cost = known.balancing_cost(answer).map(|cost| {
-        let text = words::balancing::describe(&cost, &known.goal(), name, policy);
+        let text = words::balancing::describe(&cost, answer, &known.goal(), name, policy);
         plan::BalancingCost::new(&cost, text)
     });
     let (program, policy) = (name.to_owned(), policy.to_owned());

@@ -378,22 +378,28 @@ impl<'a> Evidence<'a> {
         self.balancer_slots().filter(|_| self.experiment.balancer.program.has_queue())
     }
 
-    /// What the measured balancer costs beside Tenfold's own queue, with `instances` as the answer.
-    pub fn balancing_cost(&self, instances: Option<usize>) -> Option<BalancingCost> {
+    /// What the measured balancer costs beside Tenfold's own queue. Without an `answer` it is that of one instance at
+    /// its most. Otherwise it is that of the answer's count, or of the nearest that was compared, or was measured: the
+    /// answer may have changed since.
+    pub fn balancing_cost(&self, answer: Option<usize>) -> Option<BalancingCost> {
         let balanced = |o: &Observation| Balanced {
             measured: o.measured(),
             cpu: o.balancer_cores.map(|cores| cores / o.throughput().max(1e-9)),
             is_valid: self.is_valid(o) || self.is_only_crowded(o),
         };
-        let Some(instances) = instances else {
-            let (behind, queue) = (balanced(self.peak_rung()?), CentralQueue::NoWorkload);
-            return Some(BalancingCost { behind, queue });
+        let of_one = |queue| Some(BalancingCost { behind: balanced(self.peak_rung()?), queue });
+        let Some(answer) = answer else { return of_one(CentralQueue::NoWorkload) };
+        let distance = |o: &&Observation| o.instances().abs_diff(answer);
+        let own = self.facts.behind_own_queue.iter();
+        let compared = own.filter(|o| self.confirmed_at(o.instances()).is_some());
+        let measured = compared.min_by_key(distance);
+        let nearest = measured.or_else(|| self.facts.confirmed.iter().min_by_key(distance));
+        let Some(behind) = nearest.and_then(|o| self.confirmed_at(o.instances())) else {
+            return of_one(CentralQueue::NotMeasured);
         };
-        let behind = balanced(self.confirmed_at(instances)?);
-        let mut measured = self.facts.behind_own_queue.iter();
-        let queue = measured.rfind(|o| o.instances() == instances).map(balanced);
-        let queue = queue.map_or(CentralQueue::NotMeasured, CentralQueue::Measured);
-        Some(BalancingCost { behind, queue })
+        let queue =
+            measured.map_or(CentralQueue::NotMeasured, |o| CentralQueue::Measured(balanced(o)));
+        Some(BalancingCost { behind: balanced(behind), queue })
     }
 
     pub fn measurements(&self) -> Vec<capacity::Measured> {

@@ -3,19 +3,31 @@
 use capacity::Goal;
 use capacity::balancing::{BalancingCost, CentralQueue, Percentile};
 
-use super::number::{rate, time};
+use super::number::{counted, rate, time};
 
-/// All of it in a sentence, about the program `name` and its `policy`.
-pub fn describe(cost: &BalancingCost, goal: &Goal, name: &str, policy: &str) -> String {
+/// All of it in a sentence, about the program `name` and its `policy`, where the plan recommends `answer` instances.
+pub fn describe(
+    cost: &BalancingCost,
+    answer: Option<usize>,
+    goal: &Goal,
+    name: &str,
+    policy: &str,
+) -> String {
+    let measured = cost.behind.measured.instances;
+    let with = format!("With {}", counted(measured, "instance"));
+    let elsewhere = answer.filter(|answer| *answer != measured);
     let cpu = cost.behind.cpu.map(|cpu| format!("uses {} of CPU a request", time(cpu)));
     let alone = |rest: &str| match &cpu {
-        Some(cpu) => format!("{name} ({policy}) {cpu}{rest}"),
-        None => format!("The app was measured behind {name} ({policy}){rest}"),
+        Some(cpu) => format!("{with} {name} ({policy}) {cpu}{rest}"),
+        None => format!("{with} the app was measured behind {name} ({policy}){rest}"),
     };
     let Some(seen) = cost.side_by_side(goal) else {
         return match cost.queue {
             CentralQueue::NoWorkload => alone(""),
-            _ => alone("; raise --budget to compare it with the built-in queue"),
+            _ => {
+                let at = elsewhere.map_or_else(String::new, |n| format!(" at {n}"));
+                alone(&format!("; raise --budget to compare it with the built-in queue{at}"))
+            }
         };
     };
     let percentile = match seen.percentile {
@@ -34,8 +46,11 @@ pub fn describe(cost: &BalancingCost, goal: &Goal, name: &str, policy: &str) -> 
             "; one of the two measurements was disturbed, so measure again to rely on the difference"
         }
     };
+    let elsewhere = elsewhere
+        .map_or_else(String::new, |n| format!("; with {n}, the answer, they were not compared"));
     format!(
-        "{percentile} {}{behind} behind {name} ({policy}), {}{queue} behind the built-in queue{cpu}{doubt}",
+        "{with} {percentile} {}{behind} behind {name} ({policy}), {}{queue} behind the built-in queue{cpu}{elsewhere}\
+         {doubt}",
         time(seen.times.0),
         time(seen.times.1)
     )
@@ -65,9 +80,13 @@ mod tests {
     }
 
     fn said(behind: Balanced, queue: CentralQueue) -> String {
+        said_of(Some(3), behind, queue)
+    }
+
+    fn said_of(answer: Option<usize>, behind: Balanced, queue: CentralQueue) -> String {
         let workload = Workload::Open { rate: 100.0, arrival_scv: 1.0 };
         let goal = Goal { workload, p95: None, p99: Some(0.2), max_errors: 0.0 };
-        describe(&BalancingCost { behind, queue }, &goal, "nginx", "least_conn")
+        describe(&BalancingCost { behind, queue }, answer, &goal, "nginx", "least_conn")
     }
 
     #[test]
@@ -78,13 +97,14 @@ mod tests {
         };
         assert_eq!(
             said(nginx, queue(99.0, true)),
-            "p99 172 ms behind nginx (least_conn), 119 ms behind the built-in queue; nginx uses 41 us of CPU a \
-             request, the queue 35 us"
+            "With 3 instances p99 172 ms behind nginx (least_conn), 119 ms behind the built-in queue; nginx uses \
+             41 us of CPU a request, the queue 35 us"
         );
         let more = said(nginx, queue(140.0, false));
         assert!(
             more.starts_with(
-                "p99 172 ms and 100 requests/s behind nginx (least_conn), 119 ms and 140 behind the built-in queue;"
+                "With 3 instances p99 172 ms and 100 requests/s behind nginx (least_conn), 119 ms and 140 behind the \
+                 built-in queue;"
             ),
             "{more}"
         );
@@ -94,9 +114,23 @@ mod tests {
     #[test]
     fn without_a_comparison_the_cpu_is_told() {
         let nginx = balanced(100.0, 0.172, 41e-6, true);
-        let cpu = "nginx (least_conn) uses 41 us of CPU a request";
+        let cpu = "With 3 instances nginx (least_conn) uses 41 us of CPU a request";
         assert_eq!(said(nginx, CentralQueue::NoWorkload), cpu);
         let late = said(nginx, CentralQueue::NotMeasured);
         assert_eq!(late, format!("{cpu}; raise --budget to compare it with the built-in queue"));
+    }
+
+    #[test]
+    fn an_answer_that_was_not_measured_is_told_from_what_was() {
+        let nginx = balanced(100.0, 0.172, 41e-6, true);
+        let compared = said_of(Some(2), nginx, CentralQueue::Measured(nginx));
+        assert!(compared.starts_with("With 3 instances p99 172 ms"), "{compared}");
+        assert!(compared.ends_with("; with 2, the answer, they were not compared"), "{compared}");
+        let alone = said_of(Some(4), nginx, CentralQueue::NotMeasured);
+        assert!(alone.starts_with("With 3 instances nginx"), "{alone}");
+        assert!(
+            alone.ends_with("raise --budget to compare it with the built-in queue at 4"),
+            "{alone}"
+        );
     }
 }

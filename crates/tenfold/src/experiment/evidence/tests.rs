@@ -267,3 +267,31 @@ fn stolen_cores_that_follow_the_load_are_no_dependency() {
     assert!((demand(0.0) - 0.005).abs() < 1e-6);
     assert!(demand(1.0).abs() < 1e-6);
 }
+
+// A later measurement changes the answer, and no time is left to compare the new one.
+#[test]
+fn a_changed_answer_takes_the_cost_of_the_nearest_count_that_was_compared() {
+    let experiment = experiment();
+    let mut known = known(&experiment);
+    let sent = |instances, throughput| seen(instances, None, throughput, 0.0);
+    let at = |known: &Evidence<'_>, answer| {
+        let cost = known.balancing_cost(answer).unwrap();
+        let compared = match cost.queue {
+            CentralQueue::Measured(queue) => Some(queue.measured.throughput),
+            CentralQueue::NotMeasured | CentralQueue::NoWorkload => None,
+        };
+        (cost.behind.measured.instances, cost.behind.measured.throughput, compared)
+    };
+    assert_eq!(at(&known, Some(4)), (1, 51.0, None), "only one instance was measured");
+    known.confirm(&sent(2, 99.0));
+    assert_eq!(at(&known, Some(4)), (2, 99.0, None));
+    known.confirm(&sent(5, 199.0));
+    known.learn().behind_own_queue.push(sent(5, 198.0));
+    assert_eq!(at(&known, Some(5)), (5, 199.0, Some(198.0)));
+    assert_eq!(at(&known, Some(4)), (5, 199.0, Some(198.0)), "4 was not measured");
+    known.confirm(&sent(4, 190.0));
+    assert_eq!(at(&known, Some(4)), (5, 199.0, Some(198.0)), "4 was not compared");
+    known.learn().behind_own_queue.push(sent(4, 191.0));
+    assert_eq!(at(&known, Some(4)), (4, 190.0, Some(191.0)));
+    assert_eq!(at(&known, None), (1, 51.0, None), "without a workload");
+}
