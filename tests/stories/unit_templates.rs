@@ -163,8 +163,10 @@ fn units_serve_behind_nginx_and_haproxy() {
         };
         assert!(both_answer(), "behind {program}");
         kill(&machine, "fib@2");
-        up.tells("died and is started again (restart 1)");
+        up.tells("tenfold: fib@2 died and is started again (restart 1)");
         eventually("it serves again", both_answer);
+        let status = said(&machine.tenfold("status").output().unwrap());
+        assert!(status.contains("\nfib@2: it died: ") && !status.contains("fib-2"), "{status}");
         send(only_child(up.child.id()), Signal::TERM);
         assert_eq!(up.child.wait().unwrap().code(), Some(143));
         assert_eq!([state(&machine, "fib@1"), state(&machine, "fib@2")], before);

@@ -40,6 +40,8 @@ pub struct Member {
     pub index: usize,
     /// `{name}`, such as `app-1`; survives restart and reload.
     pub name: String,
+    /// See [`Instance::own_name`].
+    pub own_name: Option<String>,
     /// Where it takes requests.
     pub address: SocketAddr,
     /// What its driver calls it: a process id, or the name of a unit or a container.
@@ -170,6 +172,11 @@ pub trait Instance: Send {
     /// What its driver calls it.
     fn handle(&self) -> &str;
 
+    /// What its user calls it, where it was named by somebody else than Tenfold: `fibscale@2`.
+    fn own_name(&self) -> Option<&str> {
+        None
+    }
+
     /// Which processes it is.
     fn extent(&self) -> Extent;
 
@@ -200,6 +207,13 @@ pub trait Instance: Send {
 
     /// Leaves it running for the next Tenfold. One that lives only with this Tenfold is killed.
     fn release(self: Box<Self>) {}
+}
+
+impl Member {
+    /// Its name in messages: what its user calls it, else [`Member::name`].
+    pub fn display_name(&self) -> &str {
+        self.own_name.as_deref().unwrap_or(&self.name)
+    }
 }
 
 impl Extent {

@@ -182,7 +182,11 @@ export type Instance = {
 /**
  * A restarted instance keeps its name and gets another id.
  */
-id: number, app: string, name: string, address: string, pid: number | null, 
+id: number, app: string, name: string, 
+/**
+ * What its user calls it, where that is another name: the unit of a template.
+ */
+display_name?: string, address: string, pid: number | null, 
 /**
  * Milliseconds since 1970.
  */

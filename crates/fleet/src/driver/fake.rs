@@ -41,6 +41,8 @@ pub struct Script {
     pub address: Option<SocketAddr>,
     /// What it has written.
     pub output: Vec<String>,
+    /// What its user calls it.
+    pub own_name: Option<String>,
 }
 
 /// Starts instances that only act as their [`Script`] says. A cheap handle.
@@ -101,6 +103,7 @@ impl Default for Script {
             stop: Duration::ZERO,
             address: None,
             output: Vec::new(),
+            own_name: None,
         }
     }
 }
@@ -189,6 +192,10 @@ impl Instance for FakeInstance {
 
     fn handle(&self) -> &str {
         &self.identity.name
+    }
+
+    fn own_name(&self) -> Option<&str> {
+        self.script.own_name.as_deref()
     }
 
     fn extent(&self) -> Extent {

@@ -56,6 +56,8 @@ struct Keeper {
     /// Since it was steady.
     crashes: Crashes,
     past: Past,
+    /// What messages call it, since it served first.
+    display_name: Option<String>,
     port: Option<u16>,
     /// Predecessors that finish their requests.
     retiring: JoinSet<()>,
@@ -96,6 +98,7 @@ impl Slot {
             leave: leave_receiver,
             asks: ask_receiver,
             past: Past::default(),
+            display_name: None,
             port: None,
             retiring: JoinSet::new(),
         };
@@ -313,7 +316,7 @@ impl Keeper {
         self.past.record(crash, crash_loop.map(|(crashes, _)| crashes));
         if let Some((crashes, span)) = crash_loop {
             let error = FleetError::CrashLoop {
-                name: self.name(),
+                name: self.display_name.clone().unwrap_or_else(|| self.name()),
                 crashes,
                 span,
                 cause: crash.cause.clone(),
@@ -340,6 +343,7 @@ impl Keeper {
 
     fn admit(&mut self, running: &RunningInstance) {
         self.port = Some(running.member.address.port());
+        self.display_name = Some(running.member.display_name().to_owned());
         self.context.status_table.admit(&running.member);
         self.phase.send_replace(Phase::Serving);
     }

@@ -224,6 +224,23 @@ async fn a_restart_that_does_not_become_ready_counts_as_a_crash() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_message_calls_an_instance_as_its_user_does() {
+    let stage = stage();
+    let named = Script { own_name: Some("fib@7".into()), ..Script::default() };
+    stage.driver.next(1, named);
+    stage.fleet.scale(2).await.unwrap();
+    let members = stage.fleet.members();
+    let names = members.iter().map(|status| (&*status.member.name, status.member.display_name()));
+    assert_eq!(names.collect::<Vec<_>>(), [("app-1", "fib@7"), ("app-2", "app-2")]);
+    for _ in 0..3 {
+        stage.driver.next(1, never_ready());
+    }
+    stage.driver.crash("app-1", Exit::Code(0));
+    let error = stage.fleet.crash_loop().await.to_string();
+    assert!(error.starts_with("fib@7 crashed 3 times"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn reload_replaces_one_at_a_time_successor_first() {
     let stage = stage();
     stage.fleet.scale(2).await.unwrap();

@@ -57,7 +57,7 @@ impl Arguments {
         let mut balancer = sched_slice::shortest(|| Balancer::prepare(config, inherited))?;
         balancing.add_servers(&balancer.handle());
         reload_signal::listen(&stop, balancer.handle())?;
-        health_log::tell(&balancer.handle());
+        health_log::tell(&balancer.handle(), |_| None);
         heap::start_trimming();
         let handle = balancer.handle();
         let dashboard = match balancing.admin {

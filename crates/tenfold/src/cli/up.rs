@@ -102,7 +102,10 @@ impl Arguments {
         }
         balancing.add_servers(&deployment.balancer);
         deployment.or_stop(reload_signal::listen(&stop, deployment.balancer.clone())).await?;
-        health_log::tell(&deployment.balancer);
+        let running = Arc::downgrade(&deployment);
+        health_log::tell(&deployment.balancer, move |backend| {
+            running.upgrade()?.instance(backend)?.own_name
+        });
         heap::start_trimming();
         if takeover.has_predecessor() {
             // It serves until the instances of this one can.

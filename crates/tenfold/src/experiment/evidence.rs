@@ -19,7 +19,6 @@ use observe::{Machine, fullest};
 pub use self::facts::{Facts, Lost};
 use super::Experiment;
 use super::calibration::{MIN_SHARE_OF_CORES_LEFT, REPEATED_DEATHS, SHORT_REQUEST_S};
-use super::crash::crashes;
 use super::observation::Observation;
 use crate::config::Pattern;
 use crate::document::plan::{Stop, StopReason};
@@ -262,9 +261,9 @@ impl<'a> Evidence<'a> {
             crashes: self
                 .facts
                 .deaths
-                .iter()
+                .values()
                 .next()
-                .map(|(name, past)| crashes(name, past.restarts, past)),
+                .map(|deaths| deaths.crashes(deaths.past.restarts)),
             generator_thread: worst(&|o| o.generator_thread),
             shortage: self.shortage(),
             balancer_thread: worst(&|o| o.balancer_thread),
@@ -356,7 +355,7 @@ impl<'a> Evidence<'a> {
         if alone.fails(self.experiment.goal.max_errors) {
             return Some(Failing::Requests(alone.error_ratio()));
         }
-        let past = self.facts.deaths.get(&format!("{}-1", self.experiment.runnable.app.name))?;
+        let past = &self.facts.deaths.get(&1)?.past;
         let deaths = past.restarts.saturating_sub(past.memory_kills);
         (deaths >= REPEATED_DEATHS).then_some(Failing::Deaths(deaths))
     }
@@ -488,8 +487,8 @@ impl<'a> Evidence<'a> {
         let words = self
             .facts
             .deaths
-            .iter()
-            .filter_map(|(name, past)| words::crash::last_words(name, past));
+            .values()
+            .filter_map(|deaths| words::crash::last_words(&deaths.name, &deaths.past));
         noticed
             .chain(self.unfairness())
             .chain(self.facts.lost.iter().map(told))

@@ -11,7 +11,7 @@ use super::calibration::{
     UNLIMITED_SLOTS, UNNEEDED_RUNG_BUDGET_DIVISOR,
 };
 use super::core_speed::time_of_work;
-use super::crash::crashes;
+use super::crash::Deaths;
 use super::evidence::Evidence;
 use super::observation::{Observation, of_redirects};
 use super::probe::{Abort, Probe, Setting, WarmUp};
@@ -250,9 +250,10 @@ impl<'a> Session<'a> {
             }
         );
         let works = "give a request that works (--path, --method, --body)";
-        Err(Abort::Failed(match self.known.facts().deaths.iter().next() {
-            Some((name, past)) => {
-                let death = words::crash::describe(&crashes(name, past.restarts, past));
+        Err(Abort::Failed(match self.known.facts().deaths.values().next() {
+            Some(deaths) => {
+                let past = &deaths.past;
+                let death = words::crash::describe(&deaths.crashes(past.restarts));
                 anyhow::anyhow!(
                     "{failed}; {death}: mend what ends it, or {works}{}",
                     past.last_output
@@ -390,7 +391,8 @@ impl<'a> Session<'a> {
         };
         for MemberStatus { member, past, .. } in self.deployment.fleet().members() {
             if past.restarts > 0 {
-                self.known.learn().deaths.insert(member.name, past);
+                let name = member.display_name().to_owned();
+                self.known.learn().deaths.insert(member.index, Deaths { name, past });
             }
         }
         if let Ok(observed) = &mut observed {

@@ -2,7 +2,6 @@
 
 use capacity::{Contradiction, Workload};
 
-use super::crash::crashes;
 use super::evidence::Evidence;
 use super::observation::Observation;
 use super::{Depth, SuspectAnswer};
@@ -67,11 +66,11 @@ pub fn judge(known: &Evidence<'_>, plan: &mut Plan, contradictions: &[Contradict
         };
         open.push(format!("the goal's workload was not measured with {n} running{remedy}"));
     }
-    for (name, past) in &known.facts().deaths {
+    for deaths in known.facts().deaths.values() {
         // Those at the memory limit are told as such.
-        let deaths = past.restarts.saturating_sub(past.memory_kills);
-        if deaths > 0 {
-            let death = words::crash::describe(&crashes(name, deaths, past));
+        let times = deaths.past.restarts.saturating_sub(deaths.past.memory_kills);
+        if times > 0 {
+            let death = words::crash::describe(&deaths.crashes(times));
             open.push(format!("{death}; see why, and measure again"));
         }
     }

@@ -47,7 +47,7 @@ fn warning(i: &StatusInstance) -> Option<String> {
     let again = i.crash_loop.map(|n| format!(", {n} times in a row")).unwrap_or_default();
     let output = i.last_output.iter().filter(|_| i.next_start_s.is_some());
     let quoted: String = output.map(|line| format!("  | {line}\n")).collect();
-    Some(format!("{}: {warning}{again}\n{quoted}", i.name))
+    Some(format!("{}: {warning}{again}\n{quoted}", name(i)))
 }
 
 fn apps(status: &Status) -> String {
@@ -72,7 +72,7 @@ fn cells(i: &StatusInstance) -> Vec<String> {
     let optional = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
     let in_flight = i.in_flight.zip(i.slots).map(|(used, slots)| format!("{used} of {slots}"));
     vec![
-        i.name.clone(),
+        name(i).to_owned(),
         match i.next_start_s {
             Some(seconds) => format!("{}, {seconds:.0} s", i.state),
             None => i.state.clone(),
@@ -85,6 +85,11 @@ fn cells(i: &StatusInstance) -> Vec<String> {
         optional(i.rss_bytes.map(|bytes| memory(bytes, i.limited.as_ref()))),
         optional(i.restarts.map(|n| n.to_string())),
     ]
+}
+
+/// What its user calls it.
+fn name(i: &StatusInstance) -> &str {
+    i.display_name.as_ref().unwrap_or(&i.name)
 }
 
 /// Cores and quota, as in `0.10 of 0.1, 93 % throttled`.

@@ -36,15 +36,15 @@ pub async fn tell(deployment: &Deployment) -> Infallible {
 impl Told {
     fn warning(&mut self, status: &MemberStatus) -> Option<String> {
         let (name, warning) = (status.member.name.clone(), status.warning.clone()?);
-        let news = format!("{name}: {warning}");
+        let news = format!("{}: {warning}", status.member.display_name());
         self.warnings.insert((name, warning)).then_some(news)
     }
 
     /// Within a reported loop, a crash like the one before is not reported.
     fn news(&mut self, status: MemberStatus) -> Option<String> {
         let MemberStatus { member, past, .. } = status;
-        let name = member.name;
-        let before = self.pasts.insert(name.clone(), past.clone()).unwrap_or_default();
+        let name = member.display_name();
+        let before = self.pasts.insert(member.name.clone(), past.clone()).unwrap_or_default();
         let cause = past.last_crash.as_deref().unwrap_or("nobody knows how");
         let is_new = past.restarts > before.restarts;
         match (before.crash_loop, past.crash_loop) {
@@ -83,6 +83,7 @@ mod tests {
                 id: 1,
                 index: 1,
                 name: "app-1".to_owned(),
+                own_name: None,
                 address,
                 handle: "2".to_owned(),
                 extent: fleet::Extent::ProcessGroup(2),
@@ -102,6 +103,17 @@ mod tests {
         assert_eq!(told.warning(&full).unwrap(), "app-1: disk full");
         assert_eq!(told.warning(&full), None);
         assert_eq!(told.warning(&status(0, None, "")), None);
+    }
+
+    #[test]
+    fn a_unit_is_called_as_systemd_calls_it() {
+        let mut unit = status(1, None, "exited with code 1");
+        unit.member.own_name = Some("fib@2".to_owned());
+        unit.warning = Some("disk full".to_owned());
+        let mut told = Told::default();
+        assert_eq!(told.warning(&unit).unwrap(), "fib@2: disk full");
+        let died = "fib@2 died and is started again (restart 1): exited with code 1";
+        assert_eq!(told.news(unit).unwrap(), died);
     }
 
     #[test]

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
-use balancer::{Address, AppId, Backend, Balancer, Inherited, RelayedElsewhere};
+use balancer::{Address, AppId, Backend, BackendId, Balancer, Inherited, RelayedElsewhere};
 use capacity::InFlightLimit;
 use fleet::{
-    App, Custody, Dependency, Driver, Fleet, FleetError, Membership, ProcessHost, StartError,
+    App, Custody, Dependency, Driver, Fleet, FleetError, Member, Membership, ProcessHost,
+    StartError,
 };
 use observe::{Observer, Recorder, Sockets, Target};
 use rustix::process::{Resource, getrlimit};
@@ -390,6 +391,15 @@ impl Deployment {
     /// How often instances have died at their memory limit.
     pub fn memory_kills(&self) -> u32 {
         self.fleet().members().iter().map(|member| member.past.memory_kills).sum()
+    }
+
+    /// The instance of a backend.
+    pub fn instance(&self, backend: BackendId) -> Option<Member> {
+        let of_app = |app: &RunningApp| {
+            let mut members = app.fleet.members().into_iter().map(|status| status.member);
+            members.find(|member| app.members.roster.backend(member.id) == Some(backend))
+        };
+        self.apps.iter().find_map(of_app)
     }
 
     /// What instances that are to run on are called by their drivers.

@@ -12,12 +12,19 @@ struct Told {
     down: HashSet<BackendId>,
 }
 
-/// Reports changes as long as the balancer runs.
-pub fn tell(balancer: &balancer::Handle) {
+/// Reports changes as long as the balancer runs. `display_name` tells what its user calls a backend, where that is not
+/// its name.
+pub fn tell(
+    balancer: &balancer::Handle,
+    display_name: impl Fn(BackendId) -> Option<String> + Send + 'static,
+) {
     let mut events = balancer.health_events();
     tokio::spawn(async move {
         let mut told = Told::default();
-        while let Some(event) = events.next().await {
+        while let Some(mut event) = events.next().await {
+            if let Some(name) = display_name(event.backend) {
+                event.name = name;
+            }
             if let Some(news) = told.news(&event) {
                 output::tell(format_args!("tenfold: {news}"));
             }

@@ -199,7 +199,8 @@ mod tests {
             roster: Roster::new(Backend::new("app", address, 1)),
         };
         let (name, handle) = ("app-1".to_owned(), "1".to_owned());
-        let member = Member { id: 1, index: 1, name, address, handle, extent: Extent::Elsewhere };
+        let (own_name, extent) = (None, Extent::Elsewhere);
+        let member = Member { id: 1, index: 1, name, own_name, address, handle, extent };
         members.join(&member).await.unwrap();
         members.roster.leave(member.id);
         members.lost(&member);

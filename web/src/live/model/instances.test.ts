@@ -33,6 +33,15 @@ test('what does not serve stands first, then what fails, then what is slow', () 
   expect(worstFirst(rows).map(({ name }) => name)).toEqual(['app-4', 'app-3', 'app-2', 'app-1', 'app-10']);
 });
 
+test('an instance has the name that its user gave it', () => {
+  const shown = { app: 'app', address: '', pid: null, started_ms: null, warning: null };
+  const instances = [
+    { ...shown, id: 1, name: 'app-1', display_name: 'fib@7' },
+    { ...shown, id: 2, name: 'app-2' },
+  ];
+  expect([...rowsOf(instances, new Map()).values()].map(({ name }) => name)).toEqual(['fib@7', 'app-2']);
+});
+
 test('the instance that is different is named with the reason', () => {
   expect(difference([row('app-1'), row('app-2', { mean: 60 }), row('app-3', { mean: 18 })])).toBe(
     'app-2 is slow: 60 ms a request, 3.3 times as long as its peers (18 ms).',

@@ -40,8 +40,10 @@ const HISTORY_MS = 60_000;
 export function rowsOf(instances: Instance[], before: Map<number, Row>): Map<number, Row> {
   const sorted = [...instances].sort((a, b) => compareNames(a.name, b.name));
   return new Map(
-    sorted.map(({ id, name, app, address, pid, started_ms: startedMs, warning }) => {
+    sorted.map((instance) => {
+      const { id, app, address, pid, started_ms: startedMs, warning } = instance;
       const known = before.get(id) ?? empty();
+      const name = instance.display_name ?? instance.name;
       return [id, { ...known, id, name, app, address, pid, startedMs, warning }];
     }),
   );

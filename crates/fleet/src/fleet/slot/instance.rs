@@ -135,6 +135,7 @@ pub(super) async fn launch(
         id: identity.id,
         index: identity.index,
         name: identity.name,
+        own_name: instance.own_name().map(str::to_owned),
         address: instance.address(),
         handle: instance.handle().to_owned(),
         extent: instance.extent(),

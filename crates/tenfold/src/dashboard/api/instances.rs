@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use fleet::{FleetError, MemberStatus, State as Phase};
+use fleet::{FleetError, Member, MemberStatus, State as Phase};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -109,6 +109,7 @@ pub async fn restart(
     let deployment = deployment(&dashboard)?;
     let (app, status) = found(&deployment, &name)?;
     app.fleet.replace(status.member.index).await.map_err(|error| refuse(&error))?;
+    let name = status.member.display_name();
     Ok(Json(Done { message: format!("{name} was replaced") }))
 }
 
@@ -127,6 +128,7 @@ pub async fn drain(
 ) -> Result<Json<Done>, Refusal> {
     let deployment = deployment(&dashboard)?;
     let (app, status) = found(&deployment, &name)?;
+    let name = status.member.display_name();
     if status.state != Phase::Ready || !app.serves(status.member.id) {
         return conflict(format!("{name} gets no requests anyway: restart it to bring it back"));
     }
@@ -165,14 +167,15 @@ fn deployment(dashboard: &Dashboard) -> Result<Arc<Deployment>, Refusal> {
     dashboard.deployment().ok_or_else(none)
 }
 
-/// The newest of this name: while one is replaced, there are two.
+/// The newest of this name, or the one that its user calls so. While one is replaced, two have one name.
 fn found<'d>(
     deployment: &'d Deployment,
     name: &str,
 ) -> Result<(&'d RunningApp, MemberStatus), Refusal> {
     let of_app = |app: &'d RunningApp| {
         let mut members = app.fleet.members().into_iter();
-        Some((app, members.rfind(|status| status.member.name == name)?))
+        let is_meant = |member: &Member| member.name == name || member.display_name() == name;
+        Some((app, members.rfind(|status| is_meant(&status.member))?))
     };
     deployment.apps.iter().find_map(of_app).ok_or_else(|| {
         let sentence =

@@ -22,12 +22,23 @@ pub struct Instance {
     pub id: u64,
     pub app: String,
     pub name: String,
+    /// What its user calls it, where that is another name: the unit of a template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub display_name: Option<String>,
     pub address: String,
     pub pid: Option<u32>,
     /// Milliseconds since 1970.
     pub started_ms: Option<u64>,
     /// How it died last, or why it gets no requests, in a sentence.
     pub warning: Option<String>,
+}
+
+impl Instance {
+    /// Its name in messages.
+    pub fn display_name(&self) -> &str {
+        self.display_name.as_ref().unwrap_or(&self.name)
+    }
 }
 
 /// What an instance does.

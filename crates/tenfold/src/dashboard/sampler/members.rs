@@ -19,10 +19,17 @@ use crate::service::cpu_use::cores;
 pub struct Members {
     /// Restarts by name.
     restarts: HashMap<String, u32>,
-    states: BTreeMap<u64, (String, InstanceState)>,
+    known: BTreeMap<u64, Known>,
     /// Servers that something else runs get numbers as they come.
     servers: HashMap<balancer::BackendId, u64>,
     last_server: u64,
+}
+
+/// An instance as it was seen last.
+struct Known {
+    name: String,
+    display_name: String,
+    state: InstanceState,
 }
 
 /// What was seen now.
@@ -111,42 +118,43 @@ impl Members {
 
     /// What changed since the last look. The first look knows no change.
     fn marks(&mut self, rows: &BTreeMap<u64, Row>, time_ms: u64) -> Vec<Mark> {
-        let is_first = self.states.is_empty();
+        let is_first = self.known.is_empty();
         let mut marks = Vec::new();
         let mut tell = |kind, name: &str, text: String| {
             marks.push(Mark { time_ms, kind, text, instance: Some(name.to_owned()) });
         };
-        let mut states = BTreeMap::new();
+        let mut known = BTreeMap::new();
         for (id, row) in rows {
-            let name = &row.instance.name;
+            let (name, called) = (&row.instance.name, row.instance.display_name());
             let restarts = row.restarts.unwrap_or(0);
             let before = self.restarts.insert(name.clone(), restarts).unwrap_or(0);
             if restarts > before {
                 let cause = row.instance.warning.as_deref().unwrap_or("nobody knows how");
-                tell(MarkKind::Crash, name, format!("{name} died (restart {restarts}): {cause}"));
+                tell(MarkKind::Crash, name, format!("{called} died (restart {restarts}): {cause}"));
             }
-            let was = self.states.get(id).map(|(_, state)| *state);
+            let was = self.known.get(id).map(|known| known.state);
             if was != Some(row.state) && !is_first {
                 let text = match row.state {
-                    InstanceState::Ready => Some(format!("{name} serves")),
-                    InstanceState::Down => Some(format!("{name} gets no requests")),
-                    InstanceState::Drained => Some(format!("{name} was drained")),
+                    InstanceState::Ready => Some(format!("{called} serves")),
+                    InstanceState::Down => Some(format!("{called} gets no requests")),
+                    InstanceState::Drained => Some(format!("{called} was drained")),
                     _ => None,
                 };
                 text.into_iter().for_each(|text| tell(MarkKind::Membership, name, text));
             }
-            states.insert(*id, (name.clone(), row.state));
+            let (name, display_name) = (name.clone(), called.to_owned());
+            known.insert(*id, Known { name, display_name, state: row.state });
         }
-        for (id, (name, _)) in &self.states {
+        for (id, Known { name, display_name, .. }) in &self.known {
             // One that is replaced comes again under its name.
-            let stays = || states.values().any(|(other, _)| other == name);
-            if !states.contains_key(id) && !stays() {
-                tell(MarkKind::Membership, name, format!("{name} is gone"));
+            let stays = || known.values().any(|other| other.display_name == *display_name);
+            if !known.contains_key(id) && !stays() {
+                tell(MarkKind::Membership, name, format!("{display_name} is gone"));
             }
         }
-        self.restarts.retain(|name, _| states.values().any(|(known, _)| known == name));
-        self.servers.retain(|_, id| states.contains_key(id));
-        self.states = states;
+        self.restarts.retain(|name, _| known.values().any(|known| known.name == *name));
+        self.servers.retain(|_, id| known.contains_key(id));
+        self.known = known;
         marks
     }
 }
@@ -181,6 +189,7 @@ fn member(
             id,
             app: app.to_owned(),
             name: member.name,
+            display_name: member.own_name,
             address: member.address.to_string(),
             pid: member.extent.pid(),
             started_ms: started.map(|since| since.as_millis() as u64),
@@ -202,6 +211,7 @@ fn server(id: u64, app: &str, backend: &BackendSnapshot, window: &Window) -> Row
             id,
             app: app.to_owned(),
             name: backend.name.clone(),
+            display_name: None,
             address: backend.address.to_string(),
             pid: None,
             started_ms: None,
@@ -313,6 +323,7 @@ mod tests {
                 id: *id,
                 app: "app".to_owned(),
                 name: format!("app-{id}"),
+                display_name: None,
                 address: String::new(),
                 pid: None,
                 started_ms: None,

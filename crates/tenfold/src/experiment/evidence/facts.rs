@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use capacity::Trial;
-use fleet::Past;
 use serde::{Deserialize, Serialize};
 
 use crate::document::plan::Stop;
+use crate::experiment::crash::Deaths;
 use crate::experiment::observation::Observation;
 
 /// Everything that was measured, and nothing that follows from it.
@@ -28,8 +28,8 @@ pub struct Facts {
     pub trials: Vec<Trial>,
     /// Counts that could not be measured.
     pub lost: Vec<Lost>,
-    /// Instances that died and were started again while something was measured.
-    pub deaths: BTreeMap<String, Past>,
+    /// Instances that died and were started again while something was measured, by their index.
+    pub deaths: BTreeMap<usize, Deaths>,
     pub notes: Vec<String>,
     /// Why no more was measured.
     pub stop: Option<Stop>,

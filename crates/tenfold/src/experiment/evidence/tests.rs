@@ -6,6 +6,7 @@ use fleet::Past;
 use super::*;
 use crate::config::{Goal, InstanceSource, MeasuredBalancer, Request, Runnable, Workload};
 use crate::document::resources::Limited;
+use crate::experiment::crash::Deaths;
 use crate::experiment::observation::tests::seen;
 use crate::experiment::{Depth, SuspectAnswer};
 
@@ -94,10 +95,10 @@ fn an_app_does_not_fail_by_a_single_error() {
 #[test]
 fn an_instance_that_dies_again_and_again_fails_without_a_failed_request() {
     let experiment = experiment();
-    let failing = |name: &str, restarts, memory_kills| {
+    let failing = |index, restarts, memory_kills| {
         let mut known = known(&experiment);
         let past = Past { restarts, memory_kills, ..Past::default() };
-        known.learn().deaths.insert(name.to_owned(), past);
+        known.learn().deaths.insert(index, Deaths { name: "app".to_owned(), past });
         let (model, bounds) = known.model().unwrap();
         let answer = capacity::recommend(model, &known.goal(), bounds, &known.measurements());
         let findings = known.findings(model, answer.instances, answer.limited_by, answer.goal_met);
@@ -107,10 +108,10 @@ fn an_instance_that_dies_again_and_again_fails_without_a_failed_request() {
             |failing| answer.reason.head == Head::OutOfReach(Obstacle::Failing(failing));
         (failing, failing.is_some_and(is_obstacle), is_found)
     };
-    assert_eq!(failing("app-1", 1, 0), (None, false, false), "by chance");
-    assert_eq!(failing("app-1", 2, 2), (None, false, false), "at its memory limit");
-    assert_eq!(failing("app-3", 9, 0), (None, false, false), "one too many");
-    assert_eq!(failing("app-1", 2, 0), (Some(Failing::Deaths(2)), true, true));
+    assert_eq!(failing(1, 1, 0), (None, false, false), "by chance");
+    assert_eq!(failing(1, 2, 2), (None, false, false), "at its memory limit");
+    assert_eq!(failing(3, 9, 0), (None, false, false), "one too many");
+    assert_eq!(failing(1, 2, 0), (Some(Failing::Deaths(2)), true, true));
 }
 
 // Two at a time that take 0.4 to 1.6 s each: two instances did 1.65 times one by chance.

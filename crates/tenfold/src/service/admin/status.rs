@@ -37,6 +37,9 @@ pub struct StatusApp {
 pub struct StatusInstance {
     pub app: String,
     pub name: String,
+    /// What its user calls it, where that is another name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
     pub address: Address,
     pub state: String,
     pub pid: Option<u32>,
@@ -123,6 +126,7 @@ fn members(
             StatusInstance {
                 app: app.name.clone(),
                 name: member.name.clone(),
+                display_name: member.own_name.clone(),
                 address,
                 state: word(&status.state),
                 pid: member.extent.pid(),
@@ -150,6 +154,7 @@ fn server(app: &str, backend: &BackendSnapshot) -> StatusInstance {
     StatusInstance {
         app: app.to_owned(),
         name: backend.name.clone(),
+        display_name: None,
         address: backend.address.clone(),
         state: match (backend.state, backend.health) {
             (BackendPhase::Serving, BackendHealth::Up) | (BackendPhase::Draining, _) => {

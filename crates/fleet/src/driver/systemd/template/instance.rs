@@ -59,8 +59,8 @@ impl TemplateInstance {
     }
 
     /// As in `fibscale@1`.
-    fn name(&self) -> String {
-        self.unit_use.unit.trim_end_matches(".service").to_owned()
+    fn name(&self) -> &str {
+        self.unit_use.unit.trim_end_matches(".service")
     }
 
     async fn quote(&self) -> Quotation {
@@ -68,13 +68,14 @@ impl TemplateInstance {
     }
 
     async fn late(&self, readiness: &Readiness, answer: String, remedy: String) -> StartError {
-        let (name, deadline, output) = (self.name(), readiness.deadline, self.quote().await);
+        let (name, deadline, output) =
+            (self.name().to_owned(), readiness.deadline, self.quote().await);
         StartError::NotReady { name, deadline, answer, remedy, output }
     }
 
     async fn exited_early(&mut self) -> StartError {
         let exit = self.exited().await;
-        StartError::Exited { name: self.name(), exit, output: self.quote().await }
+        StartError::Exited { name: self.name().to_owned(), exit, output: self.quote().await }
     }
 }
 
@@ -129,6 +130,10 @@ impl Instance for TemplateInstance {
 
     fn handle(&self) -> &str {
         &self.unit_use.unit
+    }
+
+    fn own_name(&self) -> Option<&str> {
+        Some(self.name())
     }
 
     fn extent(&self) -> Extent {
