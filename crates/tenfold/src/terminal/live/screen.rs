@@ -19,8 +19,10 @@ pub struct Screen {
 impl Screen {
     /// Whether there is somebody who looks and types.
     pub fn is_possible() -> bool {
-        // A job in the background would be stopped for touching the terminal.
-        let is_foreground = rustix::termios::tcgetpgrp(stdin()) == Ok(rustix::process::getpgrp());
+        // A job in the background would be stopped for touching the terminal. Without a terminal the own group is not
+        // asked for: in a container it may be one outside, which has no number here.
+        let foreground = rustix::termios::tcgetpgrp(stdin());
+        let is_foreground = foreground.is_ok_and(|group| group == rustix::process::getpgrp());
         stdin().is_terminal() && stdout().is_terminal() && is_foreground && !output::is_dumb()
     }
 
