@@ -104,11 +104,14 @@ fn a_stack_is_started_for_its_service_and_gone_after_it() {
     for absent in ["shop-web", "shop-later", "shop-proxy"] {
         assert!(!running.contains(absent), "{running}");
     }
-    docker.says(
-        "up --listen 127.0.0.1:0 --compose compose.yaml",
-        1,
-        "another Tenfold scales a service of the project `shop`; wait until it has ended, or stop it",
-    );
+    for second in ["--listen 127.0.0.1:0", "--listen 127.0.0.1:8000 --takeover"] {
+        docker.says(
+            &format!("up {second} --compose compose.yaml"),
+            1,
+            "another Tenfold scales a service of the project `shop`; wait until it has ended, or stop it",
+        );
+        assert!(docker.get(&up).is_ok(), "the first one serves on");
+    }
     send(tenfold_of(&up), Signal::TERM);
     assert_eq!(up.child.wait().unwrap().code(), Some(143));
     assert_eq!(docker.everything(), before);

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::harness::clients::{Clients, all_through, served};
 use crate::harness::{Home, Serving, alone, eventually, json, said, send, shared};
 use crate::sandbox::{Sandbox, only_child};
 
@@ -297,6 +298,29 @@ fn instances_serve_on_without_docker_and_are_started_again_after_it() {
     docker.restart_daemon();
     assert_eq!(docker.containers().len(), 1);
     docker.refuses("--image app -- /app exit", "exited with code 3");
+}
+
+#[test]
+fn a_takeover_of_containers_fails_no_request() {
+    let _machine = shared();
+    let Some(docker) = Docker::start() else { return };
+    let up = "up -n 2 --listen 127.0.0.1:8080 --image app";
+    let mut running = docker.serve(up);
+    let before = docker.containers();
+    let clients = ["--rate 20", "--rate 20 --no-keep-alive"]
+        .map(|how| Clients::start(docker.tenfold(&all_through(running.address, how))));
+    let status = || docker.run("status --json");
+    served(20, status);
+    let mut successor = docker.serve(&format!("{up} --takeover"));
+    assert_eq!(running.child.wait().unwrap().code(), Some(0));
+    let now = docker.containers();
+    let are_new = now.iter().all(|container| !before.contains(container));
+    assert!(now.len() == 2 && are_new, "{now:?}: the new one has containers of its own");
+    served(60, status);
+    clients.into_iter().for_each(Clients::end_without_failure);
+    send(tenfold_of(&successor), Signal::TERM);
+    assert_eq!(successor.child.wait().unwrap().code(), Some(143));
+    assert_eq!(docker.containers(), Vec::<String>::new());
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What stories are told with: the program, a place of its own for what it keeps, and the machine.
 
+pub mod clients;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};

@@ -1,11 +1,14 @@
 //! Instances as transient services of a real systemd, in namespaces of its own.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Output;
 
 use rustix::process::Signal;
+use serde_json::Value;
 
-use crate::harness::{Serving, alone, eventually, json, said, send, shared};
+use crate::harness::clients::{Clients, all_through, asking, served};
+use crate::harness::{Serving, alone, eventually, get, json, said, send, shared};
 use crate::sandbox::only_child;
 use crate::systemd_machine::Machine;
 
@@ -13,12 +16,16 @@ use crate::systemd_machine::Machine;
 const APP: &str = r#"
 import http.server, os
 class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
     def do_GET(self):
         if self.path == "/hog":
             self.server.hoard = b"x" * 200_000_000
+        colour = os.environ.get("COLOUR", "none").encode()
         self.send_response(200)
+        self.send_header("Content-Length", str(len(colour)))
+        self.send_header("Connection", "close")
         self.end_headers()
-        self.wfile.write(os.environ.get("COLOUR", "none").encode())
+        self.wfile.write(colour)
 http.server.HTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_forever()
 "#;
 
@@ -293,4 +300,81 @@ fn kept_services_run_on_and_are_taken_over_by_the_next_up() {
     assert!(machine.get(&successor, "/").is_ok());
     end(successor, Signal::TERM);
     assert_eq!(pids(), last);
+}
+
+/// `status --json` of the only `up`.
+fn instances(machine: &Machine) -> Vec<Value> {
+    let status = json(&machine.tenfold("status --json").output().unwrap());
+    status["instances"].as_array().unwrap().clone()
+}
+
+#[test]
+fn clients_of_kept_services_notice_no_end_of_tenfold() {
+    let _machine = shared();
+    let Some((machine, app)) = boot() else { return };
+    let up = "up --driver systemd --keep --listen 127.0.0.1:8080";
+    let first = machine.serve(&format!("{up} -n 2 {app}"));
+    let (front, seen) = (first.address, instances(&machine));
+    assert_eq!(seen.len(), 2);
+    // Each instance is asked at its own address, as a balancer of the user's own would.
+    let addresses = seen.iter().map(|it| it["address"].as_str().unwrap().parse().unwrap());
+    let direct: Vec<Clients> = addresses
+        .map(|address: SocketAddr| {
+            let line = all_through(address, "--rate 20 --no-keep-alive");
+            Clients::start(machine.tenfold(&line))
+        })
+        .collect();
+    let what = |seen: &[Value]| {
+        let of = |field: &str| -> Vec<Value> { seen.iter().map(|it| it[field].clone()).collect() };
+        ["name", "address", "pid"].map(of)
+    };
+    let end = |mut up: Serving, signal: Signal| {
+        send(tenfold_of(&up), signal);
+        up.child.wait().unwrap();
+    };
+
+    // Whoever is let in gets an answer, up to the end and from the start.
+    machine.network(|| {
+        asking(front, |answered| {
+            answered(10);
+            end(first, Signal::TERM);
+            assert!(get(front, "/").unwrap_err().contains("refused"), "nobody listens meanwhile");
+            let second = machine.serve(&format!("{up} {app}"));
+            assert_eq!(what(&instances(&machine)), what(&seen));
+            answered(10);
+            end(second, Signal::TERM);
+        });
+    });
+    end(machine.serve(&format!("{up} {app}")), Signal::KILL);
+    for program in ["nginx", "haproxy"] {
+        let behind = machine.serve(&format!("{up} --balancer {program} {app}"));
+        assert_eq!(what(&instances(&machine)), what(&seen));
+        machine.get(&behind, "/").unwrap_or_else(|error| panic!("behind {program}: {error}"));
+        end(behind, Signal::TERM);
+    }
+    assert_eq!(services(&machine).len(), 2);
+    direct.into_iter().for_each(Clients::end_without_failure);
+}
+
+#[test]
+fn a_takeover_of_services_fails_no_request() {
+    let _machine = shared();
+    let Some((machine, app)) = boot() else { return };
+    let up = "up --driver systemd -n 2 --listen 127.0.0.1:8080";
+    let mut running = machine.serve(&format!("{up} {app}"));
+    let before = services(&machine);
+    let clients = ["--rate 20", "--rate 20 --no-keep-alive"]
+        .map(|how| Clients::start(machine.tenfold(&all_through(running.address, how))));
+    let status = || machine.tenfold("status --json").output().unwrap();
+    served(20, status);
+    let mut successor = machine.serve(&format!("{up} --takeover {app}"));
+    assert_eq!(running.child.wait().unwrap().code(), Some(0));
+    let now = services(&machine);
+    let are_new = now.iter().all(|unit| !before.contains(unit));
+    assert!(now.len() == 2 && are_new, "{now:?}: the new one has instances of its own");
+    served(60, status);
+    clients.into_iter().for_each(Clients::end_without_failure);
+    send(tenfold_of(&successor), Signal::TERM);
+    assert_eq!(successor.child.wait().unwrap().code(), Some(143));
+    assert_eq!(left(&machine), "");
 }

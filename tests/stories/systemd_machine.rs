@@ -98,6 +98,11 @@ impl Machine {
         self.sandbox.network(|| get(serving.address, path))
     }
 
+    /// What this does with sockets happens inside.
+    pub fn network<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        self.sandbox.network(work)
+    }
+
     /// Starts the user's own systemd.
     pub fn start_user_systemd(&self) {
         assert_eq!(self.systemctl("start user.service"), "");

@@ -4,11 +4,12 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::time::Duration;
 
 use rustix::process::Signal;
 
+use crate::harness::clients::{Clients, all_through};
 use crate::harness::{
     Home, Serving, alone, eventually, example, free_address, get, json, processes, said, send,
     shared,
@@ -18,20 +19,8 @@ use crate::nginx::Nginx;
 const APP: &str = env!("CARGO_BIN_EXE_tenfold");
 
 /// An open workload, until it is ended.
-fn load(home: &Home, address: SocketAddr, arguments: &str) -> Child {
-    let line = format!("load http://{address}/ --quiet --json - --duration 120s {arguments}");
-    home.tenfold(&line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-}
-
-/// Ends it; every request of it was answered with 200.
-fn no_failed_request(load: Child) {
-    send(load.id(), Signal::INT);
-    let output = load.wait_with_output().unwrap();
-    let report = json(&output);
-    let requests = report["requests"].as_u64().unwrap();
-    assert!(requests > 20, "{report:#}");
-    assert_eq!(report["errors"], serde_json::json!({}), "{report:#}");
-    assert_eq!(report["status"], serde_json::json!({ "200": requests }), "{report:#}");
+fn load(home: &Home, address: SocketAddr, arguments: &str) -> Clients {
+    Clients::start(home.tenfold(&all_through(address, arguments)))
 }
 
 /// A number of `status`, over all instances or servers: a few may get all requests.
@@ -80,8 +69,8 @@ fn three_takeovers_of_balance_fail_no_request() {
     for old in &mut old {
         assert_eq!(ended(&mut old.child), Some(0));
     }
-    no_failed_request(fresh);
-    no_failed_request(kept);
+    fresh.end_without_failure();
+    kept.end_without_failure();
     assert_eq!(running.end(Signal::TERM), Some(143));
     assert!(home.path().join("state/run").read_dir().unwrap().next().is_none());
 }
@@ -103,8 +92,8 @@ fn a_takeover_of_up_fails_no_request() {
     assert!(old.iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists()));
     assert_eq!(pids(&home).len(), 3);
     eventually("the new one serves", || total(&home, "requests") > 80);
-    no_failed_request(fresh);
-    no_failed_request(kept);
+    fresh.end_without_failure();
+    kept.end_without_failure();
 }
 
 #[test]

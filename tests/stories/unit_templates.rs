@@ -2,6 +2,7 @@
 
 use rustix::process::Signal;
 
+use crate::harness::clients::{Clients, all_through};
 use crate::harness::{Serving, alone, eventually, json, said, send, shared};
 use crate::sandbox::only_child;
 use crate::systemd_machine::Machine;
@@ -146,6 +147,41 @@ fn kept_units_run_on_and_are_taken_over_by_the_next_up() {
     end(next, Signal::TERM);
     assert_eq!((running(&machine, "fib@").len(), pids()), (2, started));
     assert_eq!(property(&machine, "fib@2", "CPUQuotaPerSecUSec"), "500ms");
+}
+
+#[test]
+fn clients_of_kept_units_notice_no_end_of_tenfold_and_no_refused_takeover() {
+    let _machine = shared();
+    let Some(machine) = boot() else { return };
+    let up = "up --listen 127.0.0.1:8080 --unit fib@ --keep";
+    let pids = || ["fib@1", "fib@2"].map(|unit| property(&machine, unit, "MainPID"));
+    let clients = |address: &str| {
+        let line = all_through(address.parse().unwrap(), "--rate 20 --no-keep-alive");
+        Clients::start(machine.tenfold(&line))
+    };
+    let first = machine.serve(&format!("{up} -n 2"));
+    let started = pids();
+    let direct = ["127.0.0.1:22001", "127.0.0.1:22002"].map(clients);
+    let in_front = clients("127.0.0.1:8080");
+    let refused = machine.tenfold(&format!("{up} --takeover")).output().unwrap();
+    let words = "another Tenfold uses the units of fib@ already; let it end first (`tenfold stop`";
+    assert!(said(&refused).contains(words), "{}", said(&refused));
+    assert_eq!(machine.get(&first, "/").map(|_| pids()), Ok(started.clone()), "it serves on");
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    in_front.end_without_failure();
+    let end = |mut up: Serving, signal: Signal| {
+        send(only_child(up.child.id()), signal);
+        up.child.wait().unwrap();
+    };
+    end(first, Signal::TERM);
+    for (program, signal) in [("tenfold", Signal::KILL), ("nginx", Signal::TERM)] {
+        let next = machine.serve(&format!("{up} --balancer {program}"));
+        assert_eq!(machine.get(&next, "/").map(|_| pids()), Ok(started.clone()), "{program}");
+        assert_eq!(running(&machine, "fib@").len(), 2);
+        end(next, signal);
+    }
+    assert_eq!(pids(), started);
+    direct.into_iter().for_each(Clients::end_without_failure);
 }
 
 #[test]
