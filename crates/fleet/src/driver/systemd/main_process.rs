@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use procfs::process::Process;
+use procfs::process::{Process, StatFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -63,9 +63,29 @@ impl MainProcess {
         overrun.map_or(exit, |limit| exit.at_memory_limit(limit))
     }
 
-    /// Whether it has ended already. Its manager may not have taken note of it yet.
+    /// Whether it has ended already, or is about to and in none of its control groups any more. Its manager may not
+    /// have taken note of it yet.
     pub(super) fn has_ended(&self) -> bool {
         let stat = Process::new(self.pid.cast_signed()).and_then(|process| process.stat());
-        self.descriptor.is_none() || stat.map_or(true, |stat| matches!(stat.state, 'Z' | 'X'))
+        self.descriptor.is_none() || stat.map_or(true, |stat| is_over(stat.state, stat.flags))
+    }
+}
+
+/// By `state` and `flags` of proc_pid_stat(5). Control groups of version 1 show a process in their root from the moment
+/// at which it begins to exit. One that was killed for its memory can take a while until it is a zombie.
+fn is_over(state: char, flags: u32) -> bool {
+    matches!(state, 'Z' | 'X') || flags & StatFlags::PF_EXITING.bits() != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_over;
+
+    #[test]
+    fn a_process_that_begins_to_exit_is_over() {
+        // A kernel of version 6 has flags that no library knows.
+        let alive = 0x4040_0100;
+        assert!(!is_over('S', alive) && !is_over('D', alive));
+        assert!(is_over('D', alive | 0x4) && is_over('R', 0x4) && is_over('Z', alive));
     }
 }
