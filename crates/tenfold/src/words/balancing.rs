@@ -14,7 +14,7 @@ pub fn describe(
     policy: &str,
 ) -> String {
     let measured = cost.behind.measured.instances;
-    let with = format!("With {}", counted(measured, "instance"));
+    let with = format!("With {},", counted(measured, "instance"));
     let elsewhere = answer.filter(|answer| *answer != measured);
     let cpu = cost.behind.cpu.map(|cpu| format!("uses {} of CPU a request", time(cpu)));
     let alone = |rest: &str| match &cpu {
@@ -49,7 +49,7 @@ pub fn describe(
     let elsewhere = elsewhere
         .map_or_else(String::new, |n| format!("; with {n}, the answer, they were not compared"));
     format!(
-        "{with} {percentile} {}{behind} behind {name} ({policy}), {}{queue} behind the built-in queue{cpu}{elsewhere}\
+        "{with} {percentile} is {}{behind} behind {name} ({policy}), {}{queue} behind the built-in queue{cpu}{elsewhere}\
          {doubt}",
         time(seen.times.0),
         time(seen.times.1)
@@ -97,13 +97,13 @@ mod tests {
         };
         assert_eq!(
             said(nginx, queue(99.0, true)),
-            "With 3 instances p99 172 ms behind nginx (least_conn), 119 ms behind the built-in queue; nginx uses \
+            "With 3 instances, p99 is 172 ms behind nginx (least_conn), 119 ms behind the built-in queue; nginx uses \
              41 us of CPU a request, the queue 35 us"
         );
         let more = said(nginx, queue(140.0, false));
         assert!(
             more.starts_with(
-                "With 3 instances p99 172 ms and 100 requests/s behind nginx (least_conn), 119 ms and 140 behind the \
+                "With 3 instances, p99 is 172 ms and 100 requests/s behind nginx (least_conn), 119 ms and 140 behind the \
                  built-in queue;"
             ),
             "{more}"
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn without_a_comparison_the_cpu_is_told() {
         let nginx = balanced(100.0, 0.172, 41e-6, true);
-        let cpu = "With 3 instances nginx (least_conn) uses 41 us of CPU a request";
+        let cpu = "With 3 instances, nginx (least_conn) uses 41 us of CPU a request";
         assert_eq!(said(nginx, CentralQueue::NoWorkload), cpu);
         let late = said(nginx, CentralQueue::NotMeasured);
         assert_eq!(late, format!("{cpu}; raise --budget to compare it with the built-in queue"));
@@ -124,10 +124,10 @@ mod tests {
     fn an_answer_that_was_not_measured_is_told_from_what_was() {
         let nginx = balanced(100.0, 0.172, 41e-6, true);
         let compared = said_of(Some(2), nginx, CentralQueue::Measured(nginx));
-        assert!(compared.starts_with("With 3 instances p99 172 ms"), "{compared}");
+        assert!(compared.starts_with("With 3 instances, p99 is 172 ms"), "{compared}");
         assert!(compared.ends_with("; with 2, the answer, they were not compared"), "{compared}");
         let alone = said_of(Some(4), nginx, CentralQueue::NotMeasured);
-        assert!(alone.starts_with("With 3 instances nginx"), "{alone}");
+        assert!(alone.starts_with("With 3 instances, nginx"), "{alone}");
         assert!(
             alone.ends_with("raise --budget to compare it with the built-in queue at 4"),
             "{alone}"
