@@ -14,6 +14,7 @@ mod cost;
 mod docker;
 mod faults;
 mod findings;
+mod guides;
 mod harness;
 mod history;
 mod kill;
