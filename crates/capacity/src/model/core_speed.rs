@@ -12,7 +12,11 @@ pub fn slowdown(times: &[f64]) -> f64 {
     fastest.zip(slowest).map_or(1.0, |(fastest, slowest)| slowest / fastest)
 }
 
-fn median(times: &[f64]) -> f64 {
+/// The middle one; of an even number the upper.
+///
+/// # Panics
+/// Without any.
+pub fn median(times: &[f64]) -> f64 {
     let mut times = times.to_vec();
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use capacity::model::core_speed::median;
 use observe::Recorder;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -42,7 +43,7 @@ fn measure(is_idle: impl Fn() -> bool) -> Option<f64> {
         sleep(CORE_SPEED_PAUSE);
         pieces.push(piece());
     }
-    is_idle().then(|| median(pieces))
+    is_idle().then(|| median(&pieces))
 }
 
 /// The median time of the work, repeated for a piece of time.
@@ -54,12 +55,7 @@ fn piece() -> f64 {
         black_box(work());
         times.push((cpu_time().saturating_sub(before)).as_secs_f64());
     }
-    median(times)
-}
-
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
+    median(&times)
 }
 
 /// Sorts and hashes the same numbers each time: comparisons, branches and arithmetic as programs have them.

@@ -274,7 +274,7 @@ async fn exited(process: &mut Option<Companion>) -> Exit {
 mod tests {
     use std::net::SocketAddr;
     use std::os::fd::OwnedFd;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
     use std::process::Command;
 
     use async_trait::async_trait;
@@ -348,14 +348,16 @@ mod tests {
         Server { id, name: format!("app-{id}"), address, slots: 1, draining: false }
     }
 
+    fn beside(logs: &Path, started: Box<dyn Fn(u32) + Send + Sync>) -> Beside {
+        Beside { host: Arc::new(ProcessHost::new(None).unwrap()), logs: Logs::new(logs), started }
+    }
+
     /// What is wanted while a program that died of the change before waits for its restart is done.
     async fn wanted_during_a_restart(want: impl AsyncFnOnce(&Changes)) {
         let logs = tempfile::tempdir().unwrap();
-        let host = Arc::new(ProcessHost::new(None).unwrap());
-        let logs = Logs::new(logs.path());
         let engine = Arc::new(Fragile::default());
         let mut changed = engine.changed.subscribe();
-        let changes = start(engine, Beside { host, logs, started: Box::new(|_| {}) });
+        let changes = start(engine, beside(logs.path(), Box::new(|_| {})));
         changes.make(|servers| drop(servers.insert(1, server(1)))).await.unwrap();
         changes.announce(|servers| drop(servers.insert(2, server(2))));
         changed.wait_for(|changed| *changed).await.unwrap();
@@ -367,11 +369,9 @@ mod tests {
     #[tokio::test]
     async fn a_restart_starts_another_process() {
         let logs = tempfile::tempdir().unwrap();
-        let host = Arc::new(ProcessHost::new(None).unwrap());
-        let logs = Logs::new(logs.path());
         let (tell, processes) = std::sync::mpsc::channel();
         let started = Box::new(move |pid| tell.send(pid).unwrap());
-        let changes = start(Arc::new(Fragile::default()), Beside { host, logs, started });
+        let changes = start(Arc::new(Fragile::default()), beside(logs.path(), started));
         changes.make(|servers| drop(servers.insert(1, server(1)))).await.unwrap();
         changes.restart().await.unwrap();
         let processes: Vec<u32> = processes.try_iter().collect();
