@@ -6,6 +6,7 @@
 //!
 //! # Layout, from the ground up
 //! * [`bounded_read`]: files that a user names.
+//! * [`visible()`]: text that a terminal does not obey.
 //! * `clock`: nanoseconds, a clock that can be paused, and a heap of timers.
 //! * `error`: the kinds of failed requests, and why a run does not start.
 //! * `workload`: who sends when, as pure functions of time: users, arrivals, rates and traces.
@@ -33,6 +34,7 @@ mod session;
 pub mod testing;
 mod tls;
 mod verdict;
+mod visible;
 mod workload;
 
 pub use clock::time::{MILLISECOND, Nanos, SECOND};
@@ -60,6 +62,7 @@ pub use verdict::judgement::Verdict;
 pub use verdict::reason::Reason;
 pub use verdict::steady_state::Series;
 pub use verdict::warm_up::WarmUp;
+pub use visible::visible;
 pub use workload::backoff::backoff;
 pub use workload::phase::{Flow, Phase, Spacing};
 pub use workload::rate::Rate;

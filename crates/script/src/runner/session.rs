@@ -243,7 +243,8 @@ impl Session {
                 },
                 Step::Log(text) => {
                     self.ready.push(branch);
-                    return Some(Act::Log(text.to_string(&self.scope, shared.random)));
+                    let said = text.to_string(&self.scope, shared.random);
+                    return Some(Act::Log(load::visible(&said).into_owned()));
                 }
                 Step::Loop(spec) => self.enter_loop(branch, spec, place, shared.random),
                 Step::Parallel(spec) => {

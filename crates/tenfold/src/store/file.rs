@@ -37,7 +37,7 @@ pub fn save(bytes: &[u8], to: &Path) -> anyhow::Result<()> {
 
 /// Writes an answer for people to standard output.
 pub fn show(text: &str) -> anyhow::Result<()> {
-    write(&output::visible(text), Path::new("-"))
+    write(&load::visible(text), Path::new("-"))
 }
 
 /// Refuses a place that cannot be written before anything is measured for it.

@@ -3,12 +3,12 @@
 
 mod messages;
 
-use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{ErrorKind, Write, stderr, stdout};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use load::visible;
 use messages::Messages;
 
 /// Messages on standard output, and on standard error.
@@ -59,32 +59,4 @@ pub fn settle() {
 /// Whether the terminal obeys no control characters, as those within editors.
 pub fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
-}
-
-/// What names of apps, scripts and servers must not do is shown instead: a terminal would obey
-/// control characters.
-pub fn visible(text: &str) -> Cow<'_, str> {
-    let moves = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    if !text.contains(moves) {
-        return text.into();
-    }
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match moves(c) {
-            true => shown.extend(c.escape_unicode()),
-            false => shown.push(c),
-        }
-    }
-    shown.into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn control_characters_are_escaped() {
-        assert_eq!(visible("a\n\tb ä 検索"), "a\n\tb ä 検索");
-        assert_eq!(visible("\u{1b}[2J\r\u{9b}1m"), r"\u{1b}[2J\u{d}\u{9b}1m");
-    }
 }

@@ -308,6 +308,13 @@ fn thinking_pauses_and_varies() {
 }
 
 #[test]
+fn a_terminal_does_not_obey_what_is_logged() {
+    let sets = r#"variables: {said: "\e[2Jgone"}"#;
+    let played = play(&script(sets, "- log: \"{{ said }}\""), |_, _| json("{}"));
+    assert_eq!(played.logs, [r"\u{1b}[2Jgone"]);
+}
+
+#[test]
 fn redirects_are_followed_within_the_target() {
     let to =
         |location: &str, status| Reply(status, vec![("location", location.into())], String::new());

@@ -3,13 +3,13 @@
 
 use std::io;
 
+use load::visible;
 use quick_xml::Writer;
 use quick_xml::events::BytesText;
 
 use super::{summary, text};
 use crate::document::load::Document;
 use crate::document::verdict::Verdict;
-use crate::terminal::output::visible;
 
 /// A test case, and what is wrong, if it is.
 struct Case<'a> {
