@@ -123,7 +123,8 @@ fn orphans_are_reaped_as_pid_1() {
     let _machine = shared();
     let home = Home::new();
     let container = || {
-        let mut unshare = Command::new("unshare");
+        let mut unshare = Command::new("setpriv");
+        unshare.args(["--pdeathsig", "KILL", "unshare"]);
         unshare.args(["--pid", "--mount-proc", "--fork", "--kill-child"]);
         unshare
     };

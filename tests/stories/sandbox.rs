@@ -27,8 +27,10 @@ impl Sandbox {
             }
         }
         let inside = "mount -t tmpfs tmpfs /run && ip link set lo up && echo ready && exec tini -s -- sleep infinity";
-        let mut command = Command::new("unshare");
+        // It ends with the story, even where that is killed.
+        let mut command = Command::new("setpriv");
         command
+            .args(["--pdeathsig", "KILL", "unshare"])
             .args(["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"])
             .args(["sh", "-c", inside])
             .stdin(Stdio::null())

@@ -14,7 +14,9 @@ chmod 755 "$home"
 cp -a /etc "$home/etc"
 touch "$home/tenfold"
 export home program
-exec unshare --cgroup --mount --uts --ipc --net --pid --fork --kill-child --mount-proc sh -euc '
+# It ends with the story, even where that is killed.
+exec setpriv --pdeathsig KILL unshare --cgroup --mount --uts --ipc --net --pid --fork \
+    --kill-child --mount-proc sh -euc '
 touch "$home/made"
 mount --bind "$program" "$home/tenfold"
 mount --rbind "$home" /mnt
