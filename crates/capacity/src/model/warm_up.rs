@@ -7,10 +7,11 @@ use crate::model::saturation::Saturation;
 /// fewer than two demands it is 1, because nothing is known.
 ///
 /// It spans two steps if there are two. One step alone is often as large as the error of its probes, and a
-/// rise by chance would end the warm-up.
+/// rise by chance would end the warm-up. So a single step within the noise is no fall.
 pub fn fall(demands: &[f64]) -> f64 {
     match *demands {
         [.., first, _, last] => 1.0 - (last / first).sqrt(),
+        [first, last] if last * (1.0 + DEMAND_NOISE) > first => 0.0,
         [first, last] => 1.0 - last / first,
         _ => 1.0,
     }
@@ -34,6 +35,7 @@ mod tests {
         assert!((fall(&[0.5, 0.4]) - 0.2).abs() < 1e-9);
         assert!((fall(&[9.0, 0.5, 0.45, 0.405]) - 0.1).abs() < 1e-9);
         assert!(fall(&[0.4, 0.4]).abs() < 1e-9 && fall(&[0.4, 0.5, 0.5]) < 0.0);
+        assert!(fall(&[0.4, 0.39]).abs() < 1e-9, "two that differ by the noise");
         assert!((fall(&[0.4]) - 1.0).abs() < 1e-9);
     }
 

@@ -17,9 +17,9 @@ use capacity::{
 use observe::{Machine, fullest};
 
 pub use self::facts::{Facts, Lost};
-use super::Experiment;
 use super::calibration::{MIN_SHARE_OF_CORES_LEFT, REPEATED_DEATHS, SHORT_REQUEST_S};
 use super::observation::Observation;
+use super::{Depth, Experiment};
 use crate::config::Pattern;
 use crate::document::plan::{Stop, StopReason};
 use crate::document::verdict::Verdict;
@@ -80,6 +80,19 @@ impl<'a> Evidence<'a> {
     /// Requests a second with one in flight.
     pub fn light_rate(&self) -> f64 {
         self.ladder().map_or(1.0, |ladder| 1.0 / ladder.light_service())
+    }
+
+    /// Whether the goal needs to know exactly what instances do beyond what was seen of one. It does until one has
+    /// completed twice what the goal asks for.
+    pub fn is_goal_near(&self) -> bool {
+        let asked = match self.experiment.workload.pattern {
+            _ if self.experiment.depth == Depth::Capacity => f64::INFINITY,
+            Pattern::Closed { users, think } => {
+                users as f64 / (think.as_secs_f64() + 1.0 / self.light_rate())
+            }
+            Pattern::Open { rate } => rate,
+        };
+        self.peak() < 2.0 * asked
     }
 
     /// The rung at which it did.

@@ -158,13 +158,7 @@ impl<'a> Session<'a> {
         let mut concurrency = 2;
         let most = MAX_CONCURRENCY.min(self.known.in_flight_limit.requests);
         while concurrency <= most && self.known.failing().is_none() {
-            let cycle = concurrency as f64 / self.known.peak();
-            let timing = ProbeTiming::saturating(cycle);
-            let rung_budget = self.rung_budget(concurrency, flat);
-            if concurrency > 2 && timing.cost(cycle) > rung_budget {
-                break;
-            }
-            let timing = timing.within(rung_budget.max(timing.cost(cycle)));
+            let Some(timing) = self.rung_timing(concurrency, flat) else { break };
             let Some(rung) = self.rung(concurrency, timing).await? else { break };
             self.known.learn().rungs.push(rung);
             flat = if self.known.ladder().is_some_and(|l| l.is_last_step_flat()) {
@@ -212,21 +206,25 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// A rung that the goal needs may take a third of the budget left. Any other rung takes a thirtieth of
-    /// the whole. A step after a flat one only makes sure, so the goal does not need it.
-    fn rung_budget(&self, concurrency: usize, flat: usize) -> Duration {
-        let needed = match self.experiment.workload.pattern {
-            _ if self.experiment.depth == Depth::Capacity => f64::INFINITY,
-            Pattern::Closed { users, .. } => users as f64,
-            // Twice the requests that are in flight at this rate, by Little's law.
-            Pattern::Open { rate } => 2.0 * rate / self.known.light_rate(),
-        };
-        let is_needed = flat == 0 && (concurrency as f64) < 2.0 * needed;
-        if is_needed {
+    /// The timing of the next rung; `None` where it would take too long.
+    ///
+    /// A rung that the goal needs may take a third of the budget left. Any other rung is measured as short as may
+    /// be, and may take a thirtieth of the whole. The first two are always measured.
+    fn rung_timing(&self, concurrency: usize, flat: usize) -> Option<ProbeTiming> {
+        let cycle = concurrency as f64 / self.known.peak();
+        let timing = ProbeTiming::saturating(cycle);
+        let cost = timing.cost(cycle);
+        // A step after a flat one only makes sure.
+        let is_needed = flat == 0 && self.known.is_goal_near();
+        let allowed = if is_needed {
             self.budget.left() / RUNG_BUDGET_DIVISOR
         } else {
             self.budget.total() / UNNEEDED_RUNG_BUDGET_DIVISOR
+        };
+        if concurrency > 2 && cost > allowed {
+            return None;
         }
+        Some(timing.within(if is_needed { allowed.max(cost) } else { cost }))
     }
 
     /// A probe whose interval stays wide takes no more than its part of what is left, or what it needs.
@@ -304,8 +302,12 @@ impl<'a> Session<'a> {
         }
         self.scale(2).await?;
         let cycle = users as f64 / (2.0 * self.known.peak());
-        let timing =
-            self.cap_to_budget(ProbeTiming::saturating(cycle), cycle, TWO_INSTANCES_BUDGET_DIVISOR);
+        let timing = ProbeTiming::saturating(cycle);
+        let timing = if self.known.is_goal_near() {
+            self.cap_to_budget(timing, cycle, TWO_INSTANCES_BUDGET_DIVISOR)
+        } else {
+            timing.within(timing.cost(cycle))
+        };
         let probe = self.saturating(2, users, timing, WarmUp::Time);
         let second = self.settled(&probe, Stage::TwoInstances).await?;
         match self.failure_of(&second) {

@@ -41,6 +41,21 @@ pub fn known(experiment: &Experiment) -> Evidence<'_> {
     known
 }
 
+// One instance does 51 a second, and takes 20 ms for a request.
+#[test]
+fn a_goal_is_near_until_one_instance_did_twice_as_much() {
+    let is_near = |pattern| {
+        let mut experiment = experiment();
+        experiment.workload.pattern = pattern;
+        known(&experiment).is_goal_near()
+    };
+    let open = [200.0, 26.0, 25.0].map(|rate| is_near(Pattern::Open { rate }));
+    assert_eq!(open, [true, true, false]);
+    let closed = [380, 980]
+        .map(|think| is_near(Pattern::Closed { users: 20, think: Duration::from_millis(think) }));
+    assert_eq!(closed, [true, false], "50 and 20 a second");
+}
+
 #[test]
 fn disturbed_probes_are_no_misses_of_the_model() {
     let experiment = experiment();
