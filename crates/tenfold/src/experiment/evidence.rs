@@ -524,13 +524,14 @@ impl<'a> Evidence<'a> {
         self.is_valid(o) || (self.is_only_crowded(o) && !self.has_valid(o.instances()))
     }
 
-    /// How many times longer everything may have taken than on an undisturbed machine.
+    /// How many times longer everything may have taken than on an undisturbed machine, with its cores at their fastest.
     fn slowdown(&self, o: &Observation) -> f64 {
         let foreign = o.foreign_cores(self.unwatched_demand());
         let left = (self.cores() - foreign).max(MIN_SHARE_OF_CORES_LEFT * self.cores());
         let is_disturbed = o.disturbance(self.unwatched_demand()).is_some();
         let beside = if is_disturbed { self.cores() / left } else { 1.0 };
-        beside.max(if self.is_only_crowded(o) { o.crowding } else { 1.0 })
+        let crowding = if self.is_only_crowded(o) { o.crowding } else { 1.0 };
+        beside.max(crowding).max(self.slowdown_by_cores())
     }
 
     /// Whether a measurement is as good as can be had here. It is valid, or the cores were full and the

@@ -39,6 +39,11 @@ impl Evidence<'_> {
         (effect > MAX_EFFECT_OF_CORE_SPEED).then_some(slowdown)
     }
 
+    /// How many times longer a request may have taken than on the cores at their fastest.
+    pub fn slowdown_by_cores(&self) -> f64 {
+        1.0 + self.core_slowdown().map_or(0.0, |slowdown| self.cpu_share() * (slowdown - 1.0))
+    }
+
     /// The share of a request's time that it computes. Where the cores are busy, it waits for them otherwise.
     fn cpu_share(&self) -> f64 {
         let mut several = self.facts.second.iter().chain(&self.facts.confirmed);

@@ -80,6 +80,8 @@ fn cores_that_change_their_speed_make_a_plan_suspect() {
     let plan = plan_on_slower_cores(0.015, &[four.clone(), three.clone()]);
     assert_eq!((plan.verdict, plan.undecided), (Verdict::Suspect, false), "{plan:#?}");
     assert!(plan.verdict_reasons[0].starts_with(told), "{:?}", plan.verdict_reasons);
+    let answer = plan.recommendation.unwrap();
+    assert_eq!((answer.low, answer.instances), (3, 4), "three might do on the faster cores");
     let five = seen_with(5, GOOD, None);
     let plan = plan_on_slower_cores(0.015, &[five, four.clone()]);
     assert!(plan.undecided, "one less is known from the faster cores alone: {plan:#?}");
