@@ -65,11 +65,12 @@ def _begun(path: Path, names: list[str], sweep_s: float) -> Results:
 
 
 def _trial(tenfold: Tenfold, program: Path, app: App, sweep_s: float) -> Trial:
-    # The machine wanders: of two sweeps one is before the plan, the other one after it.
-    before = sweep.sweep(program, app, sweep_s)
+    # The plan comes first: a user's balancer has the slots that it names.
     arguments = ["--quiet", "--config", str(app.config), "--budget", f"{BUDGET_S}s"]
     plan = tenfold.document("plan", arguments, PATIENCE_S)
-    return Trial(plan, before, sweep.sweep(program, app, sweep_s))
+    slots = plan["balancer_slots"]
+    # The machine wanders: two sweeps show by how much.
+    return Trial(plan, *(sweep.sweep(program, app, slots, sweep_s) for _ in range(2)))
 
 
 if __name__ == "__main__":

@@ -32,6 +32,9 @@ class App:
     warm_up_s: float = 5
     # No plan of it is looked at while the model is worked on.
     is_held_out: bool = False
+    # The cores that an instance can use, if they limit it before all else. How fast these are decides whether the
+    # workload comes near: if an instance uses less of them than leaves room, `headroom` is right, too.
+    cores: float | None = None
 
     @property
     def config(self) -> Path:
@@ -72,12 +75,6 @@ class App:
             asked = f"{workload['users']} users, think {workload.get('think', '0s')}"
         return f"{asked}, p95 {goal['p95']}"
 
-    @property
-    def up_arguments(self) -> list[str]:
-        """Of `tenfold up`: the truth owes the plan nothing, so that slots are not what the plan has found."""
-        slots = ["--slots", str(self.slots)] if self.slots else []
-        return ["--config", str(self.config), *slots]
-
 
 # Half of them are held out. The workloads were chosen from what one request takes, so that no count lies at
 # the edge of its goal.
@@ -107,6 +104,7 @@ APPS = (
         most=3,
         slots=None,
         is_held_out=True,
+        cores=1,
     ),
     App(
         "flask",
@@ -115,6 +113,7 @@ APPS = (
         "a thread a request, and one interpreter's lock for all of them",
         most=3,
         slots=None,
+        cores=1,
     ),
     App(
         "django",
@@ -124,6 +123,7 @@ APPS = (
         most=3,
         slots=1,
         is_held_out=True,
+        cores=1,
     ),
     App(
         "express",
@@ -141,6 +141,7 @@ APPS = (
         most=3,
         slots=None,
         is_held_out=True,
+        cores=1,
     ),
     App(
         "go-sqlite",

@@ -1,4 +1,4 @@
-"""An app judged: its plan beside what another generator has seen before and after it.
+"""An app judged: its plan beside what another generator has seen after it.
 
 What is required of it is issue 19's. The truth is the median of two sweeps at each count. Its own
 error is how far they are apart, and what the generator and others took of cores that the app could have used.
@@ -24,14 +24,16 @@ AGREED = 0.05
 MOST_P95 = 0.25
 SHORT_MS = 5.0
 MOST_SHORT_MS = 2.0
+# As docs/findings.md has it: nothing limits a workload under this share of what can be done.
+HEADROOM = 0.7
 
 
 @dataclass(frozen=True)
 class Point:
     """A count: the two samples of the truth, and the prediction beside their median."""
 
-    before: Sample
-    after: Sample
+    first: Sample
+    second: Sample
     compared: Compared
     cores: int
     # Whether requests arrive at a rate. Users send only as many as are answered.
@@ -39,11 +41,11 @@ class Point:
 
     @property
     def instances(self) -> int:
-        return self.before.instances
+        return self.first.instances
 
     @property
     def samples(self) -> tuple[Sample, Sample]:
-        return self.before, self.after
+        return self.first, self.second
 
     @property
     def apart(self) -> float:
@@ -60,6 +62,12 @@ class Point:
     def taken(self) -> float:
         """What the generator and other programs took of cores that were not idle, as a share of the app's."""
         return median(_taken(each, self.cores) for each in self.samples)
+
+    @property
+    def used_by_each(self) -> float:
+        """The cores that each instance used, the balancer's share included."""
+        foreign = [each.generator_cores + each.others_cores + each.idle_cores for each in self.samples]
+        return (self.cores - median(foreign)) / self.instances
 
     @property
     def is_known(self) -> bool:
@@ -104,16 +112,16 @@ class Judged(JudgedPlan):
 
     @staticmethod
     def of(app: App, trial: Trial, cores: int) -> Judged:
-        pairs = list(zip(trial.before, trial.after, strict=True))
-        truth = [_median(before, after) for before, after in pairs]
+        pairs = list(zip(trial.first, trial.second, strict=True))
+        truth = [_median(*pair) for pair in pairs]
         goal = trial.plan["goal"]
-        each = [[_median(sample, sample) for sample in sweep] for sweep in (trial.before, trial.after)]
+        each = [[_median(sample, sample) for sample in sweep] for sweep in (trial.first, trial.second)]
         best = {curve.best_count(goal, measured) for measured in (truth, *each)}
         compared = {one.measured.instances: one for one in curve.compare(trial.plan, truth)}
         points = [
-            Point(before, after, compared[before.instances], cores, app.is_open)
-            for before, after in pairs
-            if before.instances in compared
+            Point(first, second, compared[first.instances], cores, app.is_open)
+            for first, second in pairs
+            if first.instances in compared
         ]
         return Judged(app, trial, points, sorted(best))
 
@@ -127,7 +135,16 @@ class Judged(JudgedPlan):
 
     @property
     def is_found(self) -> bool:
-        return self.first_finding in self.app.limits
+        is_roomy = self.first_finding == "headroom" and self._has_headroom
+        return is_roomy or self.first_finding in self.app.limits
+
+    @property
+    def _has_headroom(self) -> bool:
+        """Whether each instance used so little of the cores that limit it that nothing does."""
+        if not self.app.cores:
+            return False
+        at = [point for point in self.points if point.instances == self.recommended]
+        return bool(at) and at[0].used_by_each < HEADROOM * self.app.cores
 
     @property
     def slots(self) -> int | None:
@@ -144,11 +161,10 @@ def _taken(sample: Sample, cores: int) -> float:
     return max(0.0, foreign - sample.idle_cores) / (cores - foreign)
 
 
-def _median(before: Sample, after: Sample) -> Measured:
-    samples = (before, after)
+def _median(*samples: Sample) -> Measured:
     times = [each.p95_ms for each in samples if each.p95_ms is not None]
     return Measured(
-        instances=before.instances,
+        instances=samples[0].instances,
         throughput=median(each.throughput for each in samples),
         offered=median(each.offered for each in samples),
         p95_ms=median(times) if times else None,

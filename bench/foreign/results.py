@@ -33,11 +33,11 @@ class Sample:
 
 @dataclass
 class Trial:
-    """One app: Tenfold's own document, whole, and the sweeps before and after it."""
+    """One app: Tenfold's own document, whole, and the two sweeps after it."""
 
     plan: dict[str, Any]
-    before: list[Sample]
-    after: list[Sample]
+    first: list[Sample]
+    second: list[Sample]
 
 
 @dataclass
@@ -59,5 +59,5 @@ def read(path: Path) -> Results:
 
 
 def _trial(document: dict[str, Any]) -> Trial:
-    sweeps = {which: [Sample(**each) for each in document[which]] for which in ("before", "after")}
+    sweeps = {which: [Sample(**each) for each in document[which]] for which in ("first", "second")}
     return Trial(plan=document["plan"], **sweeps)

@@ -55,11 +55,11 @@ class Fleet:
         )
 
 
-def sweep(program: Path, app: App, seconds: float) -> list[Sample]:
+def sweep(program: Path, app: App, slots: int | None, seconds: float) -> list[Sample]:
     """By count, from one instance on, each for so many seconds or until there are enough requests."""
     measured_s = app.measured_s(seconds)
     samples = []
-    with _up(program, app, app.most) as fleet:
+    with _up(program, app, slots) as fleet:
         _drive(app, fleet, app.most, app.warm_up_s, 1)
         for instances in range(app.most, 0, -1):
             if instances != app.most:
@@ -87,13 +87,13 @@ def _drive(app: App, fleet: Fleet, instances: int, warm_s: float, seconds: float
 
 
 @contextmanager
-def _up(program: Path, app: App, instances: int) -> Iterator[Fleet]:
-    """The instances behind the balancer, as people run them."""
+def _up(program: Path, app: App, slots: int | None) -> Iterator[Fleet]:
+    """The most instances behind the balancer, as people run them."""
     with TemporaryDirectory(prefix="tenfold-bench-") as directory:
         (port,) = free_ports(1)
         address = f"127.0.0.1:{port}"
-        command = [str(program), "up", "-n", str(instances), "--listen", address]
-        command += app.up_arguments
+        command = [str(program), "up", "-n", str(app.most), "--listen", address]
+        command += ["--config", str(app.config), *(["--slots", str(slots)] if slots else [])]
         environment = {**os.environ, "TENFOLD_STATE_DIR": directory}
         every_core = sorted(os.sched_getaffinity(0))
         up = Child("tenfold up", command, every_core, Path(directory) / "said", environment)

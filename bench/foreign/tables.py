@@ -30,7 +30,8 @@ def sheet(results: Results) -> Sheet:
 def conditions(results: Results) -> str:
     return (
         machine.sentence(results.machine, results.started_at, results.finished_at)
-        + "The truth is the median of two sweeps by another generator, one before the plan and one after it. Each count "
+        + "The truth is the median of two sweeps by another generator, behind a balancer with the slots that the plan names. "
+        "Each count "
         f"is measured for {results.sweep_s:g} s, or longer if requests are few. The plan starts from scratch with a "
         f"budget of {results.budget_s:g} s."
     )
