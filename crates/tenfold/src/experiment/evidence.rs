@@ -173,7 +173,7 @@ impl<'a> Evidence<'a> {
                 .iter()
                 .chain(&self.facts.second)
                 .map(|o| self.slowdown(o))
-                .fold(1.0, f64::max),
+                .fold(self.slowdown_by_cores(), f64::max),
         };
         Some((model, bounds))
     }
@@ -417,7 +417,11 @@ impl<'a> Evidence<'a> {
     pub fn measurements(&self) -> Vec<capacity::Measured> {
         // Where by chance nobody came there is nothing to conclude from.
         let counts = |o: &&Observation| o.probe.rate.is_none() || o.offered > 0.0;
-        let slowed = |o| capacity::Measured { slowdown: self.slowdown(o), ..o.measured() };
+        let by_cores = self.slowdown_by_cores();
+        let slowed = |o: &Observation| capacity::Measured {
+            slowdown: self.slowdown(o).max(by_cores),
+            ..o.measured()
+        };
         self.facts.confirmed.iter().filter(counts).map(slowed).collect()
     }
 
@@ -524,14 +528,13 @@ impl<'a> Evidence<'a> {
         self.is_valid(o) || (self.is_only_crowded(o) && !self.has_valid(o.instances()))
     }
 
-    /// How many times longer everything may have taken than on an undisturbed machine, with its cores at their fastest.
+    /// How many times longer everything may have taken than on an undisturbed machine.
     fn slowdown(&self, o: &Observation) -> f64 {
         let foreign = o.foreign_cores(self.unwatched_demand());
         let left = (self.cores() - foreign).max(MIN_SHARE_OF_CORES_LEFT * self.cores());
         let is_disturbed = o.disturbance(self.unwatched_demand()).is_some();
         let beside = if is_disturbed { self.cores() / left } else { 1.0 };
-        let crowding = if self.is_only_crowded(o) { o.crowding } else { 1.0 };
-        beside.max(crowding).max(self.slowdown_by_cores())
+        beside.max(if self.is_only_crowded(o) { o.crowding } else { 1.0 })
     }
 
     /// Whether a measurement is as good as can be had here. It is valid, or the cores were full and the

@@ -35,13 +35,17 @@ impl Evidence<'_> {
     pub fn core_slowdown(&self) -> Option<f64> {
         let times: Vec<f64> = self.all().filter_map(|o| o.time_of_work).collect();
         let slowdown = slowdown(&times);
-        let effect = self.cpu_share() * (slowdown - 1.0);
-        (effect > MAX_EFFECT_OF_CORE_SPEED).then_some(slowdown)
+        (self.effect_of_cores(slowdown) > MAX_EFFECT_OF_CORE_SPEED).then_some(slowdown)
     }
 
     /// How many times longer a request may have taken than on the cores at their fastest.
     pub fn slowdown_by_cores(&self) -> f64 {
-        1.0 + self.core_slowdown().map_or(0.0, |slowdown| self.cpu_share() * (slowdown - 1.0))
+        1.0 + self.core_slowdown().map_or(0.0, |slowdown| self.effect_of_cores(slowdown))
+    }
+
+    /// The share by which a request takes longer on cores that are so many times slower.
+    fn effect_of_cores(&self, slowdown: f64) -> f64 {
+        self.cpu_share() * (slowdown - 1.0)
     }
 
     /// The share of a request's time that it computes. Where the cores are busy, it waits for them otherwise.
