@@ -2,6 +2,11 @@
 //!
 //! A backend never has more connections than slots. A request opens a connection only while it holds a
 //! slot and no thread has an idle one.
+//!
+//! Now and then a connection is opened anew. A backend may be several processes that accept connections
+//! from one socket. Each connection then belongs to one of them for as long as it is open. With few
+//! connections, all may belong to the same process while the others have nothing to do. A busy process accepts
+//! nothing, so the new connection goes to one that is idle.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,6 +43,8 @@ pub(crate) struct BackendState {
 struct Idle {
     connections: Vec<IdleConnection>,
     removed: bool,
+    /// When a connection was last closed to be opened anew.
+    renewed: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -61,6 +68,21 @@ impl CountedConnection {
 impl Drop for CountedConnection {
     fn drop(&mut self) {
         self.0.forget(1);
+    }
+}
+
+/// How often one connection is opened anew.
+const RENEWAL: Duration = Duration::from_secs(1);
+
+impl Idle {
+    /// Whether it is time to open one connection anew.
+    fn is_renewal(&mut self, now: Instant) -> bool {
+        let renewed = *self.renewed.get_or_insert(now);
+        let is_due = now.saturating_duration_since(renewed) >= RENEWAL;
+        if is_due {
+            self.renewed = Some(now);
+        }
+        is_due
     }
 }
 
@@ -120,8 +142,9 @@ impl BackendState {
             return;
         }
         let mut idle = self.idle();
-        let surplus = self.open.load(Ordering::Relaxed) > self.slots.load(Ordering::Relaxed);
-        if idle.removed || surplus {
+        let open = self.open.load(Ordering::Relaxed);
+        let surplus = open > self.slots.load(Ordering::Relaxed);
+        if idle.removed || surplus || (open > 1 && idle.is_renewal(now)) {
             drop(idle);
             self.close(stream);
         } else {
@@ -203,6 +226,26 @@ mod tests {
             let address: Address = "10.0.0.5:3000".parse().unwrap();
             let state = BackendState::new(Backend::new(name, address, 1), Protocol::Http1, 1, 1);
             assert_eq!(state.public_name, told);
+        }
+    }
+
+    #[tokio::test]
+    async fn one_connection_a_second_is_opened_anew() {
+        let now = Instant::now();
+        for (others, expected) in [(1, [1, 1, 0, 1, 1, 0]), (0, [1; 6])] {
+            let (stream, _accepted) = pair().await;
+            let address = stream.peer_addr().unwrap();
+            let state = BackendState::new(Backend::new("a", address, 2), Protocol::Http1, 2, 1);
+            state.open.store(others, Ordering::Relaxed);
+            let mut kept = Vec::new();
+            for millis in [0, 500, 1000, 1001, 1999, 2000] {
+                let (stream, _accepted) = pair().await;
+                state.opening();
+                state.give_back(BackendStream::Tcp(stream), 0, now + Duration::from_millis(millis));
+                kept.push(state.idle_count());
+                state.close_idle(|_| true);
+            }
+            assert_eq!(kept, expected, "beside {others}");
         }
     }
 
