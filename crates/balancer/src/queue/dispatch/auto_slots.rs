@@ -11,6 +11,9 @@
 //! at once if one of its first requests is not answered while others are. A server that serves one
 //! connection at a time does not get to the second one.
 //!
+//! The number is at least what the backend answers within two milliseconds. Fewer slots would leave it idle
+//! between an answer and the next request, and requests wait so little there that their order matters little.
+//!
 //! Until the first answer, the number is doubled without a trial while requests wait. It may be far too large
 //! then, so the search halves it first.
 //!
@@ -28,8 +31,8 @@ pub(super) struct AutoSlots {
     stage: Stage,
     /// The smallest number known to be too large.
     ceiling: Option<usize>,
-    /// Whether one slot only hides the time between an answer and the next request.
-    bonus: bool,
+    /// Whether the number for [`SHORT_WORK`] was tried.
+    tried_short_work: bool,
     next: Direction,
     pause: Duration,
     /// When to try again, once the search has ended.
@@ -94,7 +97,7 @@ struct Trial {
 enum Aim {
     /// More throughput.
     Gain,
-    /// No less throughput: one more slot hides the gap between two requests.
+    /// No less throughput: more slots hide the gap between two requests.
     NoLoss,
 }
 
@@ -104,12 +107,15 @@ enum Direction {
     Down,
 }
 
-/// Logarithms of service times while all slots were taken.
+/// Service times while all slots were taken.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     /// Requests that began earlier belong to another number of slots.
     began: Option<Instant>,
     count: u32,
+    /// Of the times in seconds.
+    total: f64,
+    /// Of their logarithms, and of the squares of these.
     sum: f64,
     squares: f64,
     longest: Duration,
@@ -135,9 +141,9 @@ const MIN_GAIN_SHARE: f64 = 0.3;
 /// A loss below this cannot be told from noise.
 const NO_LOSS_RATIO: f64 = 0.85;
 
-/// For a shorter service time, the gap between two requests matters. The gap takes a tenth of a
-/// millisecond, a twentieth of this.
-const SHORT_SERVICE: Duration = Duration::from_millis(2);
+/// A backend may always hold the requests that it answers within this time. The gap between two requests
+/// takes a tenth of a millisecond, a twentieth of this.
+const SHORT_WORK: Duration = Duration::from_millis(2);
 
 /// The pause between two trials, at first and at most.
 const MIN_PAUSE: Duration = Duration::from_secs(2);
@@ -167,7 +173,7 @@ impl AutoSlots {
             slots: 1,
             stage: Stage::Base,
             ceiling: None,
-            bonus: false,
+            tried_short_work: false,
             next: Direction::Up,
             pause: MIN_PAUSE,
             resume: None,
@@ -308,22 +314,28 @@ impl AutoSlots {
     /// The number to try next, if there is one.
     fn candidate(&mut self) -> Option<(usize, Aim)> {
         let (slots, step) = (self.slots, (self.slots / 8).max(1));
-        let short = self.window.mean() < (SHORT_SERVICE.as_micros() as f64).ln();
+        let least = self.least();
         match self.ceiling {
             _ if self.blind && slots > 1 => Some((slots / 2, Aim::Gain)),
             None => (slots < MAX_SLOTS).then(|| ((2 * slots).min(MAX_SLOTS), Aim::Gain)),
             Some(ceiling) if ceiling > slots + step => Some(((slots + ceiling) / 2, Aim::Gain)),
-            Some(_) if short && !self.bonus => Some((slots + 1, Aim::NoLoss)),
+            Some(_) if slots < least && !self.tried_short_work => Some((least, Aim::NoLoss)),
             Some(_) if self.settled.is_none() => {
                 (self.settled, self.resume) = (Some(self.window.mean()), self.window.began);
                 None
             }
             Some(_) => {
-                let lower = slots.saturating_sub(step + usize::from(self.bonus));
-                let down = self.next == Direction::Down && lower >= 1;
+                let lower = slots.saturating_sub(step);
+                let down = self.next == Direction::Down && lower >= least;
                 Some((if down { lower } else { (slots + step).min(MAX_SLOTS) }, Aim::Gain))
             }
         }
+    }
+
+    /// What a backend answers within [`SHORT_WORK`] with the present number.
+    fn least(&self) -> usize {
+        let per_second = self.slots as f64 / self.window.arithmetic_mean();
+        ((per_second * SHORT_WORK.as_secs_f64()).ceil() as usize).clamp(1, MAX_SLOTS)
     }
 
     fn begin(&mut self, trial: Trial, now: Instant) -> Decision {
@@ -344,7 +356,9 @@ impl AutoSlots {
         let calm = 2 * window.calm > window.ticks;
         if window.count < MIN_ANSWERS {
             let endless = elapsed > 16 * limit + MIN_PAUSE;
-            return (endless || (calm && elapsed > MIN_PAUSE)).then_some(false);
+            // Where nobody waits for slots any more, they are enough for the work that comes.
+            let enough = calm && elapsed > MIN_PAUSE;
+            return (endless || enough).then_some(enough && trial.aim == Aim::NoLoss);
         }
         // The throughput of a full backend is its slots over its service time.
         let (high, low) = if more { (trial.slots, self.slots) } else { (self.slots, trial.slots) };
@@ -371,19 +385,19 @@ impl AutoSlots {
         self.blind &= kept && trial.slots > 1;
         if kept {
             self.slots = trial.slots;
-            self.bonus |= trial.aim == Aim::NoLoss;
+            self.tried_short_work |= trial.aim == Aim::NoLoss;
             self.pause = MIN_PAUSE;
             if !searching {
                 // The search continues in the same direction.
                 self.ceiling = if up { None } else { self.ceiling.map(|_| trial.slots + 1) };
-                self.bonus &= up;
+                self.tried_short_work &= up;
             }
         } else {
             match trial.aim {
                 Aim::Gain if up => self.ceiling = Some(trial.slots),
                 Aim::Gain => {}
                 // This number is not tried again.
-                Aim::NoLoss => self.bonus = true,
+                Aim::NoLoss => self.tried_short_work = true,
             }
             if !searching {
                 self.next = if up { Direction::Down } else { Direction::Up };
@@ -416,8 +430,8 @@ impl Scope {
 impl Window {
     fn new(began: Option<Instant>) -> Self {
         let (longest, busy) = (Duration::ZERO, Duration::ZERO);
-        let (count, sum, squares, ticks, calm) = (0, 0.0, 0.0, 0, 0);
-        Window { began, count, sum, squares, longest, busy, last: began, ticks, calm }
+        let (count, total, sum, squares, ticks, calm) = (0, 0.0, 0.0, 0.0, 0, 0);
+        Window { began, count, total, sum, squares, longest, busy, last: began, ticks, calm }
     }
 
     fn add(&mut self, time: Duration, ended: Instant) {
@@ -426,6 +440,7 @@ impl Window {
         }
         let log = (time.as_micros().max(1) as f64).ln();
         self.count += 1;
+        self.total += time.as_secs_f64();
         self.sum += log;
         self.squares += log * log;
         self.longest = self.longest.max(time);
@@ -444,13 +459,19 @@ impl Window {
     /// Forgets half of the answers beyond the needed ones.
     fn keep_recent(&mut self) {
         if self.count > MAX_ANSWERS {
-            (self.count, self.sum, self.squares) =
-                (self.count / 2, self.sum / 2.0, self.squares / 2.0);
+            (self.total, self.sum, self.squares) =
+                (self.total / 2.0, self.sum / 2.0, self.squares / 2.0);
+            self.count /= 2;
         }
     }
 
     fn mean(&self) -> f64 {
         self.sum / f64::from(self.count.max(1))
+    }
+
+    /// Of the times in seconds, while `mean` is that of their logarithms.
+    fn arithmetic_mean(&self) -> f64 {
+        (self.total / f64::from(self.count.max(1))).max(1e-6)
     }
 
     /// The square of the mean's standard error.

@@ -329,6 +329,8 @@ fn kinds() -> Vec<Kind> {
         |d, now| (0, d.about(if now < 10_000_000 { 30_000 } else { 10_000 })),
         400.0,
     );
+    // Relaying takes as long as the server does.
+    add("static files", 2, Station::Pool(1), |d, _| (200, d.about(200)), 10_000.0);
     all.push(Kind {
         name: "polls and others",
         backends: 2,
