@@ -159,8 +159,9 @@ impl Ladder {
         let (least, most) = (inside.clone().min()?, inside.max()?);
         let fewest = (1.0 - CLIENT_GAP_MAX) * self.sure_peak() * self.least_service();
         let highest = by_throughput.max(self.in_flight(by_throughput).ceil() as usize);
-        let agrees = least as f64 >= fewest && least <= highest;
-        (self.is_saturated() && by_throughput > 1 && most - least <= 1 && agrees).then_some(least)
+        let is_known = self.is_saturated() && by_throughput > 1 && most - least <= 1;
+        let agrees = |workers: &usize| *workers as f64 >= fewest && *workers <= highest;
+        (least..=most).find(agrees).filter(|_| is_known)
     }
 
     /// Requests in flight that reach the peak with so many slots: those in service and those on their way.
@@ -310,6 +311,8 @@ mod tests {
         assert_eq!(ladder(&gunicorn).slots(), 8, "by throughput");
         let seen = looked_into(&gunicorn, &[1, 2, 4, 4, 4]);
         assert_eq!((seen.slots(), seen.served(), seen.rests()), (4, 4, true));
+        let seen = looked_into(&gunicorn, &[1, 2, 4, 3, 4]);
+        assert_eq!(seen.slots(), 4, "between two requests, one fewer is inside");
         let java = [(1, 42.0), (2, 84.8), (4, 174.7), (8, 336.6), (16, 374.7), (32, 377.8)];
         assert_eq!((ladder(&java).slots(), ladder(&java).served()), (11, 9), "by throughput");
         let seen = looked_into(&java, &[1, 2, 4, 8, 8, 9]);
