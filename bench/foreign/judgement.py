@@ -101,6 +101,14 @@ class Point:
     def p95_is_known(self) -> bool:
         return self.p95_apart_ms <= self.p95_bound_ms
 
+    @property
+    def throughput_is_missed(self) -> bool:
+        return self.is_known and abs(self.compared.throughput_error) > MOST_THROUGHPUT
+
+    @property
+    def p95_is_missed(self) -> bool:
+        return self.p95_is_known and (self.p95_used or 0) > 1
+
 
 @dataclass(frozen=True)
 class Judged(JudgedPlan):
@@ -137,6 +145,11 @@ class Judged(JudgedPlan):
     def is_found(self) -> bool:
         is_roomy = self.first_finding == "headroom" and self._has_headroom
         return is_roomy or self.first_finding in self.app.limits
+
+    @property
+    def misses_nothing(self) -> bool:
+        is_missed = any(point.throughput_is_missed or point.p95_is_missed for point in self.points)
+        return self.is_right and self.is_found and not is_missed
 
     @property
     def _has_headroom(self) -> bool:
