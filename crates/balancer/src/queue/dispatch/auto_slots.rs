@@ -388,8 +388,10 @@ impl AutoSlots {
             self.tried_short_work |= trial.aim == Aim::NoLoss;
             self.pause = MIN_PAUSE;
             if !searching {
-                // The search continues in the same direction.
-                self.ceiling = if up { None } else { self.ceiling.map(|_| trial.slots + 1) };
+                // The search continues in the same direction, in larger steps. Twice the slots at once would
+                // make every request there wait for a moment.
+                let step = (trial.slots / 8).max(1);
+                self.ceiling = Some(trial.slots + if up { 4 * step } else { 1 });
                 self.tried_short_work &= up;
             }
         } else {
