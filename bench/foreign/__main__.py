@@ -67,10 +67,14 @@ def _begun(path: Path, names: list[str], sweep_s: float) -> Results:
 def _trial(tenfold: Tenfold, program: Path, app: App, sweep_s: float) -> Trial:
     # The plan comes first: a user's balancer has the slots that it names.
     arguments = ["--quiet", "--config", str(app.config), "--budget", f"{BUDGET_S}s"]
-    plan = tenfold.document("plan", arguments, PATIENCE_S)
+    plan, suspect = tenfold.document("plan", arguments, PATIENCE_S), None
+    if plan["verdict"] != "valid":
+        # It is no answer, and says what to do: plan again.
+        plan, suspect = tenfold.document("plan", arguments, PATIENCE_S), plan
     slots = plan["balancer_slots"]
     # The machine wanders: two sweeps show by how much.
-    return Trial(plan, *(sweep.sweep(program, app, slots, sweep_s) for _ in range(2)))
+    first, second = (sweep.sweep(program, app, slots, sweep_s) for _ in range(2))
+    return Trial(plan, first, second, suspect)
 
 
 if __name__ == "__main__":

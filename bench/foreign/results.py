@@ -38,6 +38,8 @@ class Trial:
     plan: dict[str, Any]
     first: list[Sample]
     second: list[Sample]
+    # The plan before it, which was suspect.
+    suspect: dict[str, Any] | None = None
 
 
 @dataclass
@@ -60,4 +62,4 @@ def read(path: Path) -> Results:
 
 def _trial(document: dict[str, Any]) -> Trial:
     sweeps = {which: [Sample(**each) for each in document[which]] for which in ("first", "second")}
-    return Trial(plan=document["plan"], **sweeps)
+    return Trial(plan=document["plan"], suspect=document.get("suspect"), **sweeps)

@@ -51,6 +51,7 @@ def _requirements(judged: list[Judged], results: Results) -> Table:
     with_p95 = [point for point in points if point.p95_off_ms is not None]
     p95_known = [point for point in with_p95 if point.p95_is_known]
     valid = [each for each in judged if each.verdict == "valid"]
+    again = [each for each in judged if each.trial.suspect is not None]
     plans_s = [each.plan_s for each in judged]
     expected = sum(each.app.most for each in judged)
     rows = [
@@ -80,6 +81,7 @@ def _requirements(judged: list[Judged], results: Results) -> Table:
         ),
         _all("first findings that are right", sum(e.is_found for e in judged), len(judged)),
         _counted("slots as the app's structure has them", judged),
+        ["plans that were made again, because the first was suspect", f"{len(again)} of {len(judged)}", "", ""],
         ["plans that call themselves valid", f"{len(valid)} of {len(judged)}", "", ""],
         ["those of them that miss none of the above", f"{sum(e.misses_nothing for e in valid)} of {len(valid)}", "", ""],
         _bounded("median plan, s", median(plans_s), MEDIAN_PLAN_S),
@@ -118,7 +120,7 @@ def _apps(judged: list[Judged]) -> Table:
             _recommended(each),
             _finding(each),
             _slots(each),
-            each.verdict,
+            each.verdict if each.trial.suspect is None else f"suspect, then {each.verdict}",
             f"{each.plan_s:.0f}",
         ]
         for each in judged
