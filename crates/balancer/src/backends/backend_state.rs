@@ -5,8 +5,8 @@
 //!
 //! Now and then a connection is opened anew. A backend may be several processes that accept connections
 //! from one socket. Each connection then belongs to one of them for as long as it is open. With few
-//! connections, all may belong to the same process while the others have nothing to do. A busy process accepts
-//! nothing, so the new connection goes to one that is idle.
+//! connections, all may belong to the same process while the others have nothing to do. An idle process
+//! accepts sooner than a busy one, so the new connection mostly goes to an idle one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -75,8 +75,8 @@ impl Drop for CountedConnection {
 const RENEWAL: Duration = Duration::from_secs(1);
 
 impl Idle {
-    /// Whether it is time to open one connection anew.
-    fn is_renewal(&mut self, now: Instant) -> bool {
+    /// Whether to close a connection now, so that one is opened anew. If so, the next one has its time later.
+    fn take_renewal(&mut self, now: Instant) -> bool {
         let renewed = *self.renewed.get_or_insert(now);
         let is_due = now.saturating_duration_since(renewed) >= RENEWAL;
         if is_due {
@@ -144,7 +144,7 @@ impl BackendState {
         let mut idle = self.idle();
         let open = self.open.load(Ordering::Relaxed);
         let surplus = open > self.slots.load(Ordering::Relaxed);
-        if idle.removed || surplus || (open > 1 && idle.is_renewal(now)) {
+        if idle.removed || surplus || (open > 1 && idle.take_renewal(now)) {
             drop(idle);
             self.close(stream);
         } else {
@@ -233,8 +233,7 @@ mod tests {
     async fn one_connection_a_second_is_opened_anew() {
         let now = Instant::now();
         for (others, expected) in [(1, [1, 1, 0, 1, 1, 0]), (0, [1; 6])] {
-            let (stream, _accepted) = pair().await;
-            let address = stream.peer_addr().unwrap();
+            let address: Address = "10.0.0.5:3000".parse().unwrap();
             let state = BackendState::new(Backend::new("a", address, 2), Protocol::Http1, 2, 1);
             state.open.store(others, Ordering::Relaxed);
             let mut kept = Vec::new();

@@ -11,8 +11,9 @@
 //! at once if one of its first requests is not answered while others are. A server that serves one
 //! connection at a time does not get to the second one.
 //!
-//! The number is at least what the backend answers within two milliseconds. Fewer slots would leave it idle
-//! between an answer and the next request, and requests wait so little there that their order matters little.
+//! A fast backend is idle between an answer and the next request if it has few slots. So the number of
+//! requests that it answers within two milliseconds is tried, too. It is kept unless that costs throughput.
+//! Requests that wait in the backend for so short a time need no order.
 //!
 //! Until the first answer, the number is doubled without a trial while requests wait. It may be far too large
 //! then, so the search halves it first.
@@ -113,9 +114,9 @@ struct Window {
     /// Requests that began earlier belong to another number of slots.
     began: Option<Instant>,
     count: u32,
-    /// Of the times in seconds.
+    /// The sum of the times, in seconds.
     total: f64,
-    /// Of their logarithms, and of the squares of these.
+    /// The sum of their logarithms, and the sum of the squares of these.
     sum: f64,
     squares: f64,
     longest: Duration,
@@ -141,8 +142,8 @@ const MIN_GAIN_SHARE: f64 = 0.3;
 /// A loss below this cannot be told from noise.
 const NO_LOSS_RATIO: f64 = 0.85;
 
-/// A backend may always hold the requests that it answers within this time. The gap between two requests
-/// takes a tenth of a millisecond, a twentieth of this.
+/// A backend may hold the requests that it answers within this time. The gap between two requests takes a
+/// tenth of a millisecond, a twentieth of this.
 const SHORT_WORK: Duration = Duration::from_millis(2);
 
 /// The pause between two trials, at first and at most.
@@ -313,8 +314,8 @@ impl AutoSlots {
 
     /// The number to try next, if there is one.
     fn candidate(&mut self) -> Option<(usize, Aim)> {
-        let (slots, step) = (self.slots, (self.slots / 8).max(1));
-        let least = self.least();
+        let (slots, step) = (self.slots, step(self.slots));
+        let least = self.slots_of_short_work();
         match self.ceiling {
             _ if self.blind && slots > 1 => Some((slots / 2, Aim::Gain)),
             None => (slots < MAX_SLOTS).then(|| ((2 * slots).min(MAX_SLOTS), Aim::Gain)),
@@ -332,8 +333,8 @@ impl AutoSlots {
         }
     }
 
-    /// What a backend answers within [`SHORT_WORK`] with the present number.
-    fn least(&self) -> usize {
+    /// The requests that a backend answers within [`SHORT_WORK`] with the present number of slots.
+    fn slots_of_short_work(&self) -> usize {
         let per_second = self.slots as f64 / self.window.arithmetic_mean();
         ((per_second * SHORT_WORK.as_secs_f64()).ceil() as usize).clamp(1, MAX_SLOTS)
     }
@@ -390,8 +391,7 @@ impl AutoSlots {
             if !searching {
                 // The search continues in the same direction, in larger steps. Twice the slots at once would
                 // make every request there wait for a moment.
-                let step = (trial.slots / 8).max(1);
-                self.ceiling = Some(trial.slots + if up { 4 * step } else { 1 });
+                self.ceiling = Some(trial.slots + if up { 4 * step(trial.slots) } else { 1 });
                 self.tried_short_work &= up;
             }
         } else {
@@ -418,6 +418,11 @@ impl AutoSlots {
         self.window = Window::new(Some(now));
         Decision { scope, slots: self.slots }
     }
+}
+
+/// The difference between this number and the next one that is tried, once the search has ended.
+fn step(slots: usize) -> usize {
+    (slots / 8).max(1)
 }
 
 impl Scope {
@@ -471,7 +476,7 @@ impl Window {
         self.sum / f64::from(self.count.max(1))
     }
 
-    /// Of the times in seconds, while `mean` is that of their logarithms.
+    /// The mean of the times, in seconds. `mean` is that of their logarithms.
     fn arithmetic_mean(&self) -> f64 {
         (self.total / f64::from(self.count.max(1))).max(1e-6)
     }
