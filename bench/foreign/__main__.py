@@ -68,7 +68,7 @@ def _trial(tenfold: Tenfold, program: Path, app: App, sweep_s: float) -> Trial:
     # The plan comes first: a user's balancer has the slots that it names.
     arguments = ["--quiet", "--config", str(app.config), "--budget", f"{BUDGET_S}s"]
     plan, suspect = tenfold.document("plan", arguments, PATIENCE_S), None
-    if plan["verdict"] != "valid":
+    if plan["verdict"] == "suspect":
         # It is no answer, and says what to do: plan again.
         plan, suspect = tenfold.document("plan", arguments, PATIENCE_S), plan
     slots = plan["balancer_slots"]

@@ -148,6 +148,7 @@ class Judged(JudgedPlan):
 
     @property
     def misses_nothing(self) -> bool:
+        """Whether count, first finding, throughput and p95 are right, as far as the truth is known."""
         is_missed = any(point.throughput_is_missed or point.p95_is_missed for point in self.points)
         return self.is_right and self.is_found and not is_missed
 

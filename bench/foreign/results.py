@@ -38,7 +38,7 @@ class Trial:
     plan: dict[str, Any]
     first: list[Sample]
     second: list[Sample]
-    # The plan before it, which was suspect.
+    # The plan before it, if that was suspect.
     suspect: dict[str, Any] | None = None
 
 
