@@ -237,9 +237,13 @@ impl SharedQueue {
 
     /// Sets the changed slots, and announces all changes.
     fn change(&self, mut dispatch: Guard<'_>, mut changes: Changes) {
-        for (id, slots) in std::mem::take(&mut changes.slots) {
-            changes.wakers.extend(set_slots(&mut dispatch, id, slots));
+        for &(id, slots) in &changes.slots {
+            if let Some(member) = dispatch.member(id) {
+                member.backend.set_slots(slots);
+            }
         }
+        let wakers = dispatch.set_found_slots(&changes.slots);
+        changes.wakers.extend(wakers);
         self.announce(dispatch, changes);
     }
 

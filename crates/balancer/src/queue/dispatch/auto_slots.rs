@@ -1,35 +1,51 @@
 //! Finds the number of slots that a backend needs from how its service time reacts to requests in
 //! flight. It does no I/O and reads no clock.
 //!
-//! While requests wait, another number is tried for a moment, first on one backend and then on all.
-//! Twice the slots at the same service time mean twice the throughput, and are kept. Twice the slots at
-//! twice the service time have only moved the queue into the backend, and are taken back. The number is
-//! doubled until that fails, and then found by bisection. Afterwards a step up and a step down are tried
-//! now and then, less often while nothing changes.
+//! The search begins with one slot. While requests wait, the number grows fourfold as soon as the backend has
+//! answered as many requests at once. A server that serves one connection at a time does not get to the
+//! second one, so its number stays. All others soon have *many* slots: as many as their load needs.
 //!
-//! Times are compared by their logarithms, because a few slow requests would dominate a mean. A trial ends
-//! at once if one of its first requests is not answered while others are. A server that serves one
-//! connection at a time does not get to the second one.
+//! While backends have many slots, half of the requests in flight are tried for a moment. They are kept if
+//! the throughput stays the same, because then the other half only waited in the backend. Halving goes on
+//! until throughput falls, and the number is then found by bisection. Afterwards a step up and a step down
+//! are tried now and then, less often while nothing changes. If nobody waits any more, backends have many
+//! slots again, so that a burst starts at once.
+//!
+//! A trial of more slots begins at one backend and goes on at all. A trial of half the requests is for all at
+//! once, because backends may share what limits them.
 //!
 //! A fast backend is idle between an answer and the next request if it has few slots. So the number of
 //! requests that it answers within two milliseconds is tried, too. It is kept unless that costs throughput.
 //! Requests that wait in the backend for so short a time need no order.
 //!
-//! Until the first answer, the number is doubled without a trial while requests wait. It may be far too large
-//! then, so the search halves it first.
+//! Until the first answer, the number grows without a trial while requests wait.
 //!
 //! Time without work does not count. A trial continues with the next burst.
+
+mod trial;
+mod window;
 
 use std::time::{Duration, Instant};
 
 use crate::backends::backend_id::BackendId;
 use crate::queue::TICK;
+use crate::queue::dispatch::auto_slots::trial::{Aim, Scope, Trial};
+use crate::queue::dispatch::auto_slots::window::{MAX_ANSWERS, MIN_ANSWERS, UsualTime, Window};
+
+pub(super) use crate::queue::dispatch::auto_slots::window::{Answer, Demand};
 
 /// The search, for all backends of an app that have `auto` slots.
 #[derive(Debug)]
 pub(super) struct AutoSlots {
     slots: usize,
     stage: Stage,
+    /// The most requests that each backend has answered at once, so far as it was tried.
+    many: usize,
+    /// Whether fewer slots may do as well. Halving has not ended.
+    halving: bool,
+    /// The largest number known to be too small, and until when that is believed.
+    needed: usize,
+    believed_until: Option<Instant>,
     /// The smallest number known to be too large.
     ceiling: Option<usize>,
     /// Whether the number for [`SHORT_WORK`] was tried.
@@ -41,23 +57,11 @@ pub(super) struct AutoSlots {
     window: Window,
     /// The service time when the search last ended.
     settled: Option<f64>,
-    /// Whether the number was doubled without an answer, so that it may be far too large.
-    blind: bool,
+    /// When the number may be doubled again, after a request was not answered.
+    grow_at: Option<Instant>,
+    /// When somebody last waited for a slot.
+    waited: Option<Instant>,
     usual: UsualTime,
-}
-
-/// The logarithm of the service time, on average over the last answers.
-#[derive(Debug, Default)]
-struct UsualTime {
-    count: u32,
-    mean: f64,
-}
-
-/// One backend of the app, or all of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scope {
-    One(BackendId),
-    All,
 }
 
 /// What to change about the slots of some backends.
@@ -67,39 +71,11 @@ pub(super) struct Decision {
     pub(super) slots: usize,
 }
 
-/// The load of the backends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Demand {
-    Nothing,
-    /// The members have requests, and nobody waits.
-    Met,
-    /// Somebody waits for a slot.
-    Waits,
-}
-
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     /// Measures the service time with the present number.
     Base,
     Trial(Trial),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Trial {
-    scope: Scope,
-    slots: usize,
-    base: Window,
-    aim: Aim,
-    /// How many of the subject's first requests are answered. As many as it has slots must be.
-    answered: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Aim {
-    /// More throughput.
-    Gain,
-    /// No less throughput: more slots hide the gap between two requests.
-    NoLoss,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,43 +84,36 @@ enum Direction {
     Down,
 }
 
-/// Service times while all slots were taken.
-#[derive(Clone, Copy, Debug)]
-struct Window {
-    /// Requests that began earlier belong to another number of slots.
-    began: Option<Instant>,
-    count: u32,
-    /// The sum of the times, in seconds.
-    total: f64,
-    /// The sum of their logarithms, and the sum of the squares of these.
-    sum: f64,
-    squares: f64,
-    longest: Duration,
-    /// How long there was work, up to the last tick.
-    busy: Duration,
-    last: Option<Instant>,
-    /// Ticks with work, and those of them at which nobody waited.
-    ticks: u32,
-    calm: u32,
-}
-
 /// The most slots that are ever tried.
 const MAX_SLOTS: usize = 1024;
 
-/// Answers that are enough for a clear result, and the most that are waited for if it is unclear.
-const MIN_ANSWERS: u32 = 32;
+/// Answers that tell well how many there are a second.
+const ENOUGH_ANSWERS: u32 = 4 * MIN_ANSWERS;
 
-const MAX_ANSWERS: u32 = 8 * MIN_ANSWERS;
+/// Fewer slots are tried if they differ by this factor from the present number and from what was too few.
+const WORTH_TRYING_RATIO: f64 = 1.15;
 
-/// More slots are worth it if they bring this share of the throughput that they could bring.
-const MIN_GAIN_SHARE: f64 = 0.3;
+/// Half of the requests in flight is tried again if it is so many times what was too few.
+const NEWLY_BUSY_RATIO: f64 = 1.5;
 
-/// A loss below this cannot be told from noise.
-const NO_LOSS_RATIO: f64 = 0.85;
+/// If nobody has waited for so long, backends have many slots again.
+const QUIET: Duration = Duration::from_secs(10);
 
 /// A backend may hold the requests that it answers within this time. The gap between two requests takes a
 /// tenth of a millisecond, a twentieth of this.
 const SHORT_WORK: Duration = Duration::from_millis(2);
+
+/// By how much the number grows while requests wait.
+const GROWTH: usize = 4;
+
+/// Backends get so many slots before it is known what fewer would do.
+const FEW: usize = 32;
+
+/// One in so many of the first requests may be given up by its client.
+const MAX_LEFT_DIVISOR: usize = 4;
+
+/// A number that was too small is tried again after this time, because that may have been chance.
+const BELIEF: Duration = Duration::from_secs(300);
 
 /// The pause between two trials, at first and at most.
 const MIN_PAUSE: Duration = Duration::from_secs(2);
@@ -162,8 +131,8 @@ const MIN_PATIENCE: Duration = Duration::from_millis(500);
 
 const MAX_PATIENCE: Duration = Duration::from_secs(3600);
 
-/// The most slots that a backend gets without an answer.
-pub(super) const MAX_BLIND_SLOTS: usize = 256;
+/// The most slots that a backend gets without a gain in throughput.
+pub(super) const MAX_MANY: usize = 256;
 
 /// How long the first request of a trial may take, beyond four times the longest one so far.
 const TRIAL_SLACK: Duration = Duration::from_millis(50);
@@ -173,6 +142,10 @@ impl AutoSlots {
         AutoSlots {
             slots: 1,
             stage: Stage::Base,
+            many: 1,
+            halving: true,
+            needed: 0,
+            believed_until: None,
             ceiling: None,
             tried_short_work: false,
             next: Direction::Up,
@@ -180,7 +153,8 @@ impl AutoSlots {
             resume: None,
             window: Window::new(None),
             settled: None,
-            blind: false,
+            grow_at: None,
+            waited: None,
             usual: UsualTime::default(),
         }
     }
@@ -203,39 +177,40 @@ impl AutoSlots {
         self.settled.is_none()
     }
 
-    /// Records an answered request. `full` means that its backend had no free slot and somebody waited.
-    /// `ordinal` is its number since the backend's slots last changed.
-    pub(super) fn answered(
-        &mut self,
-        id: BackendId,
-        ordinal: u32,
-        full: bool,
-        time: Duration,
-        ended: Instant,
-    ) {
-        let is_long = time > self.patient_for();
-        self.usual.add(time);
-        if let Stage::Trial(trial) = &mut self.stage {
-            match trial.scope {
-                scope if !scope.has(id) => return,
-                Scope::One(_) if (ordinal as usize) < trial.slots => trial.answered += 1,
-                _ => {}
+    pub(super) fn answered(&mut self, id: BackendId, answer: Answer) {
+        let is_long = answer.time > self.patient_for();
+        self.usual.add(answer.time);
+        let has_many = self.has_many();
+        let (counts, is_drained) = match &mut self.stage {
+            Stage::Trial(trial) if !trial.scope.has(id) => return,
+            Stage::Trial(trial) => {
+                trial.answered += usize::from((answer.ordinal as usize) < trial.slots);
+                (answer.full, answer.at_work <= trial.slots)
             }
+            Stage::Base => (answer.full || has_many, true),
+        };
+        if counts && is_drained {
+            self.window.pace.add(answer.interval);
         }
-        if full && !is_long {
-            self.window.add(time, ended);
+        if counts && !is_long {
+            self.window.add(answer);
         }
     }
 
-    /// Records that a client gave up. Returns whether the request was one of the first of a trial, which
-    /// must then be counted anew.
+    /// Records that a client gave up. Returns whether the first requests of a trial must be counted anew.
     pub(super) fn left(&mut self, id: BackendId, ordinal: u32) -> bool {
         let Stage::Trial(trial) = &mut self.stage else { return false };
         let first = trial.scope == Scope::One(id) && (ordinal as usize) < trial.slots;
-        if first {
-            trial.answered = 0;
+        if !first {
+            return false;
         }
-        first
+        let counts_anew = MAX_LEFT_DIVISOR * (trial.left + 1) > trial.slots;
+        if counts_anew {
+            (trial.answered, trial.left) = (0, 0);
+        } else {
+            trial.left += 1;
+        }
+        counts_anew
     }
 
     /// For how many ticks a request is not held for long.
@@ -250,11 +225,13 @@ impl AutoSlots {
         }
     }
 
-    /// What is to change now. `subjects` are the serving backends with `auto` slots.
+    /// What is to change now. `subjects` are the serving backends with `auto` slots. `is_held` means that they
+    /// hold more requests for long than they work at.
     pub(super) fn tick(
         &mut self,
         now: Instant,
         demand: Demand,
+        is_held: bool,
         subjects: &[BackendId],
     ) -> Option<Decision> {
         self.window.tick(now, demand);
@@ -264,27 +241,39 @@ impl AutoSlots {
             return Some(self.end(now, trial.scope));
         }
         let (&first, several) = (subjects.first()?, subjects.len() > 1);
-        if self.usual.count == 0
-            && demand == Demand::Waits
-            && self.window.busy >= MIN_PATIENCE
-            && self.slots < MAX_BLIND_SLOTS
-        {
-            (self.slots, self.blind) = (2 * self.slots, true);
-            return Some(self.end(now, Scope::All));
+        let waits = demand == Demand::Waits;
+        if waits || (self.has_many() && matches!(self.stage, Stage::Base)) {
+            self.waited = Some(now);
+        } else if self.many > 1 && self.waited.is_some_and(|waited| now >= waited + QUIET) {
+            return Some(self.return_to_many(now));
         }
         match self.stage {
             Stage::Base => {
-                let waits = demand == Demand::Waits;
-                if self.window.count < MIN_ANSWERS || self.is_pausing(now) || !waits {
+                let is_loaded = waits || self.has_many();
+                let is_known = self.window.count >= MIN_ANSWERS;
+                let is_time = is_known && is_loaded && !self.is_pausing(now);
+                let mut candidate = is_time.then(|| self.candidate(waits, is_held)).flatten();
+                if candidate.is_none() && waits && self.may_grow(now) {
+                    if self.usual.count == 0 && self.window.busy >= MIN_PATIENCE {
+                        (self.slots, self.many) = (GROWTH * self.slots, GROWTH * self.slots);
+                        return Some(self.end(now, Scope::All));
+                    }
+                    let is_growing = self.usual.count > 0 && (is_known || self.slots < FEW);
+                    candidate = is_growing.then_some((GROWTH * self.slots, Aim::Answers));
+                }
+                let Some((slots, aim)) = candidate else {
                     self.window.keep_recent();
                     return None;
-                }
-                let (slots, aim) = self.candidate()?;
-                let scope = Scope::One(first);
-                Some(self.begin(Trial { scope, slots, base: self.window, aim, answered: 0 }, now))
+                };
+                let scope = if aim == Aim::Fewer { Scope::All } else { Scope::One(first) };
+                Some(self.begin(self.trial(scope, slots, aim), now))
+            }
+            // Fewer requests came, and all were answered.
+            Stage::Trial(trial) if trial.aim == Aim::Answers && demand == Demand::Nothing => {
+                Some(self.conclude(&trial, trial.answered > 0, now))
             }
             Stage::Trial(trial) => match self.verdict(&trial)? {
-                true if several && trial.scope != Scope::All => {
+                true if several && trial.scope != Scope::All && trial.aim != Aim::Answers => {
                     Some(self.begin(Trial { scope: Scope::All, ..trial }, now))
                 }
                 verdict => Some(self.conclude(&trial, verdict, now)),
@@ -304,28 +293,67 @@ impl AutoSlots {
     }
 
     fn is_pausing(&mut self, now: Instant) -> bool {
+        if self.believed_until.is_some_and(|until| now >= until) {
+            (self.needed, self.believed_until) = (0, None);
+        }
         let (Some(resume), Some(settled)) = (self.resume, self.settled) else { return false };
         if (self.window.mean() - settled).abs() > CHANGED_LOAD_RATIO.ln() {
             (self.pause, self.settled) = (MIN_PAUSE, Some(self.window.mean()));
+            self.needed = 0;
             return false;
         }
         now < resume
     }
 
+    /// Whether the slots are as many as the load was found to need, and no fewer ones are known to do.
+    pub(super) fn has_many(&self) -> bool {
+        self.halving && self.slots == self.many
+    }
+
+    /// Whether the number may be doubled.
+    fn may_grow(&self, now: Instant) -> bool {
+        let is_time = self.grow_at.is_none_or(|at| now >= at);
+        self.has_many() && self.slots < MAX_MANY && is_time
+    }
+
+    /// The search begins anew, with many slots.
+    fn return_to_many(&mut self, now: Instant) -> Decision {
+        let usual = std::mem::take(&mut self.usual);
+        let AutoSlots { many, needed, believed_until, settled, .. } = *self;
+        let kept = AutoSlots { many, needed, believed_until, settled, usual, ..AutoSlots::new() };
+        *self = AutoSlots { slots: many, resume: Some(now), ..kept };
+        self.end(now, Scope::All)
+    }
+
+    /// How many requests a backend has in flight, for the times of this window.
+    fn in_flight(&self, window: &Window) -> f64 {
+        if self.has_many() { window.at_work() } else { self.slots as f64 }
+    }
+
     /// The number to try next, if there is one.
-    fn candidate(&mut self) -> Option<(usize, Aim)> {
+    fn candidate(&mut self, waits: bool, is_held: bool) -> Option<(usize, Aim)> {
         let (slots, step) = (self.slots, step(self.slots));
         let least = self.slots_of_short_work();
+        if self.halving {
+            if let Some(fewer) = self.fewer(waits).filter(|&fewer| fewer >= least && !is_held) {
+                return Some((fewer, Aim::Fewer));
+            }
+            if self.has_many() {
+                self.settle();
+                return None;
+            }
+            self.halving = false;
+        }
         match self.ceiling {
-            _ if self.blind && slots > 1 => Some((slots / 2, Aim::Gain)),
-            None => (slots < MAX_SLOTS).then(|| ((2 * slots).min(MAX_SLOTS), Aim::Gain)),
             Some(ceiling) if ceiling > slots + step => Some(((slots + ceiling) / 2, Aim::Gain)),
-            Some(_) if slots < least && !self.tried_short_work => Some((least, Aim::NoLoss)),
-            Some(_) if self.settled.is_none() => {
-                (self.settled, self.resume) = (Some(self.window.mean()), self.window.began);
+            _ if slots < least && !self.tried_short_work => Some((least, Aim::NoLoss)),
+            _ if self.settled.is_none() => {
+                self.settle();
                 None
             }
-            Some(_) => {
+            // Then a trial would last long and tell little.
+            _ if self.window.is_calm() => None,
+            _ => {
                 let lower = slots.saturating_sub(step);
                 let down = self.next == Direction::Down && lower >= least;
                 Some((if down { lower } else { (slots + step).min(MAX_SLOTS) }, Aim::Gain))
@@ -333,10 +361,38 @@ impl AutoSlots {
         }
     }
 
-    /// The requests that a backend answers within [`SHORT_WORK`] with the present number of slots.
+    /// Half of the requests in flight, if it is not known that more are needed.
+    fn fewer(&self, waits: bool) -> Option<usize> {
+        // Without a queue there is time to know the present throughput well.
+        if !waits && self.window.count < ENOUGH_ANSWERS {
+            return None;
+        }
+        let in_flight = self.in_flight(&self.window);
+        let (half, needed) = ((in_flight / 2.0).max(1.0), self.needed as f64);
+        let fewer = match () {
+            () if half >= NEWLY_BUSY_RATIO * needed => half,
+            // While requests wait, there are as many in flight as the slots allow.
+            () if waits => (needed * in_flight).sqrt(),
+            () => return None,
+        };
+        let differs = |more: f64, less: f64| more >= WORTH_TRYING_RATIO * less;
+        (differs(in_flight, fewer) && differs(fewer, needed)).then_some(fewer as usize)
+    }
+
+    fn settle(&mut self) {
+        if self.settled.is_none() {
+            (self.settled, self.resume) = (Some(self.window.mean()), self.window.began);
+        }
+    }
+
+    /// The requests that a backend answers within [`SHORT_WORK`].
     fn slots_of_short_work(&self) -> usize {
-        let per_second = self.slots as f64 / self.window.arithmetic_mean();
-        ((per_second * SHORT_WORK.as_secs_f64()).ceil() as usize).clamp(1, MAX_SLOTS)
+        let slots = self.window.rate() * SHORT_WORK.as_secs_f64();
+        (slots.ceil() as usize).clamp(1, MAX_SLOTS)
+    }
+
+    fn trial(&self, scope: Scope, slots: usize, aim: Aim) -> Trial {
+        Trial { scope, slots, base: self.window, aim, answered: 0, left: 0 }
     }
 
     fn begin(&mut self, trial: Trial, now: Instant) -> Decision {
@@ -349,41 +405,61 @@ impl AutoSlots {
     fn verdict(&self, trial: &Trial) -> Option<bool> {
         let (window, more) = (&self.window, trial.slots > self.slots);
         let elapsed = window.busy;
-        let limit = 4 * trial.base.longest.max(window.longest) + TRIAL_SLACK;
+        let longest = trial.base.longest.max(window.longest).max(self.usual.time());
+        let limit = 4 * longest + TRIAL_SLACK;
         let is_single = matches!(trial.scope, Scope::One(_));
-        if more && is_single && trial.answered < trial.slots {
+        if more && is_single && !trial.is_answered() {
             return (elapsed > limit).then_some(false);
         }
-        let calm = 2 * window.calm > window.ticks;
-        if window.count < MIN_ANSWERS {
-            let endless = elapsed > 16 * limit + MIN_PAUSE;
-            // Where nobody waits for slots any more, they are enough for the work that comes.
-            let enough = calm && elapsed > MIN_PAUSE;
-            return (endless || enough).then_some(enough && trial.aim == Aim::NoLoss);
+        if trial.aim == Aim::Answers {
+            return Some(true);
         }
-        // The throughput of a full backend is its slots over its service time.
-        let (high, low) = if more { (trial.slots, self.slots) } else { (self.slots, trial.slots) };
-        let ratio = high as f64 / low as f64;
-        let slower = window.mean() - trial.base.mean();
-        let gain = ratio.ln() - if more { slower } else { -slower };
-        let worth = match trial.aim {
-            Aim::Gain => (1.0 + MIN_GAIN_SHARE * (ratio - 1.0)).ln(),
-            Aim::NoLoss => NO_LOSS_RATIO.ln(),
-        };
-        let error = (window.error() + trial.base.error()).sqrt();
-        let unclear = (gain - worth).abs() < 2.0 * error;
-        match unclear {
-            true if window.count < MAX_ANSWERS => None,
+        // Where nobody waits for slots any more, they are enough for the work that comes.
+        let is_calm = window.is_calm() && elapsed > MIN_PAUSE;
+        if window.count < MIN_ANSWERS {
+            let is_endless = elapsed > 16 * limit + MIN_PAUSE;
+            return (is_endless || is_calm).then_some(is_calm && trial.aim == Aim::NoLoss);
+        }
+        let (gain, is_clear) = trial.gain(window, self.in_flight(&trial.base));
+        match is_clear {
+            false if window.count < MAX_ANSWERS && !(is_calm && trial.aim == Aim::Fewer) => None,
             // More slots must have proved their worth.
-            true if more && self.settled.is_some() => Some(false),
-            _ => Some((gain > worth) == more),
+            false if more => Some(false),
+            _ => Some((gain > 0.0) == more),
         }
     }
 
     fn conclude(&mut self, trial: &Trial, kept: bool, now: Instant) -> Decision {
+        if !kept && trial.slots < self.slots && self.window.count >= MIN_ANSWERS {
+            (self.needed, self.believed_until) = (trial.slots, Some(now + BELIEF));
+        }
+        match (trial.aim, kept) {
+            (Aim::Answers, true) => {
+                (self.slots, self.many, self.pause) = (trial.slots, trial.slots, MIN_PAUSE);
+            }
+            (Aim::Answers, false) => {
+                self.grow_at = Some(now + self.pause);
+                self.pause = (2 * self.pause).min(MAX_PAUSE);
+            }
+            (Aim::Fewer, true) => {
+                self.ceiling = Some(self.in_flight(&trial.base).ceil() as usize);
+                (self.slots, self.settled, self.pause) = (trial.slots, None, MIN_PAUSE);
+            }
+            (Aim::Fewer, false) if self.has_many() => {
+                self.settled = Some(trial.base.mean());
+                self.resume = Some(now + self.pause);
+                self.pause = (2 * self.pause).min(MAX_PAUSE);
+            }
+            (Aim::Fewer, false) => self.halving = false,
+            (Aim::Gain | Aim::NoLoss, _) => self.conclude_step(trial, kept, now),
+        }
+        self.end(now, if kept { Scope::All } else { trial.scope })
+    }
+
+    /// Once halving has ended.
+    fn conclude_step(&mut self, trial: &Trial, kept: bool, now: Instant) {
         let up = trial.slots > self.slots;
         let searching = self.settled.is_none();
-        self.blind &= kept && trial.slots > 1;
         if kept {
             self.slots = trial.slots;
             self.tried_short_work |= trial.aim == Aim::NoLoss;
@@ -396,10 +472,10 @@ impl AutoSlots {
             }
         } else {
             match trial.aim {
-                Aim::Gain if up => self.ceiling = Some(trial.slots),
-                Aim::Gain => {}
                 // This number is not tried again.
                 Aim::NoLoss => self.tried_short_work = true,
+                _ if up => self.ceiling = Some(trial.slots),
+                _ => {}
             }
             if !searching {
                 self.next = if up { Direction::Down } else { Direction::Up };
@@ -409,8 +485,6 @@ impl AutoSlots {
         if !searching {
             self.resume = Some(if kept { now } else { now + self.pause });
         }
-        let scope = if kept { Scope::All } else { trial.scope };
-        self.end(now, scope)
     }
 
     fn end(&mut self, now: Instant, scope: Scope) -> Decision {
@@ -423,78 +497,4 @@ impl AutoSlots {
 /// The difference between this number and the next one that is tried, once the search has ended.
 fn step(slots: usize) -> usize {
     (slots / 8).max(1)
-}
-
-impl Scope {
-    pub(super) fn has(self, id: BackendId) -> bool {
-        match self {
-            Scope::One(one) => one == id,
-            Scope::All => true,
-        }
-    }
-}
-
-impl Window {
-    fn new(began: Option<Instant>) -> Self {
-        let (longest, busy) = (Duration::ZERO, Duration::ZERO);
-        let (count, total, sum, squares, ticks, calm) = (0, 0.0, 0.0, 0.0, 0, 0);
-        Window { began, count, total, sum, squares, longest, busy, last: began, ticks, calm }
-    }
-
-    fn add(&mut self, time: Duration, ended: Instant) {
-        if self.began.is_some_and(|began| ended < began + time) {
-            return;
-        }
-        let log = (time.as_micros().max(1) as f64).ln();
-        self.count += 1;
-        self.total += time.as_secs_f64();
-        self.sum += log;
-        self.squares += log * log;
-        self.longest = self.longest.max(time);
-    }
-
-    fn tick(&mut self, now: Instant, demand: Demand) {
-        self.began.get_or_insert(now);
-        let last = self.last.replace(now).unwrap_or(now);
-        if demand != Demand::Nothing {
-            self.busy += now - last;
-            self.ticks += 1;
-            self.calm += u32::from(demand == Demand::Met);
-        }
-    }
-
-    /// Forgets half of the answers beyond the needed ones.
-    fn keep_recent(&mut self) {
-        if self.count > MAX_ANSWERS {
-            (self.total, self.sum, self.squares) =
-                (self.total / 2.0, self.sum / 2.0, self.squares / 2.0);
-            self.count /= 2;
-        }
-    }
-
-    fn mean(&self) -> f64 {
-        self.sum / f64::from(self.count.max(1))
-    }
-
-    /// The mean of the times, in seconds. `mean` is that of their logarithms.
-    fn arithmetic_mean(&self) -> f64 {
-        (self.total / f64::from(self.count.max(1))).max(1e-6)
-    }
-
-    /// The square of the mean's standard error.
-    fn error(&self) -> f64 {
-        let count = f64::from(self.count.max(2));
-        (self.squares / count - self.mean().powi(2)).max(0.0) / (count - 1.0)
-    }
-}
-
-impl UsualTime {
-    fn add(&mut self, time: Duration) {
-        self.count = (self.count + 1).min(MIN_ANSWERS);
-        self.mean += ((time.as_micros().max(1) as f64).ln() - self.mean) / f64::from(self.count);
-    }
-
-    fn time(&self) -> Duration {
-        Duration::from_secs_f64(self.mean.exp() / 1e6)
-    }
 }

@@ -47,7 +47,7 @@ impl<B: Clone> Dispatch<B> {
     }
 
     /// The first one in order with a free slot.
-    fn first(&self, tier: usize, tried: &Tried) -> Option<u32> {
+    pub(super) fn first(&self, tier: usize, tried: &Tried) -> Option<u32> {
         self.candidates[tier].order.first(|index| self.is_free_for(index, tried))
     }
 

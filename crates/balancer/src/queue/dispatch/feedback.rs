@@ -7,6 +7,7 @@ use crate::backends::report::Report;
 use crate::config::backend::Slots;
 use crate::config::policy::Policy;
 use crate::queue::dispatch::Dispatch;
+use crate::queue::dispatch::auto_slots::Answer;
 use crate::queue::dispatch::list::End;
 
 impl<B: Clone> Dispatch<B> {
@@ -16,18 +17,18 @@ impl<B: Clone> Dispatch<B> {
         let Some(member) = self.member_mut(id).filter(|member| member.rule == Slots::Auto) else {
             return;
         };
-        let answered = matches!(report, Report::Answered { .. });
-        member.long_held.released(ordinal, answered);
+        member.long_held.released(ordinal, matches!(report, Report::Answered { .. }));
         let full = member.in_flight >= member.room() && waiting > 0;
         // Earlier requests get numbers behind all others.
         let ordinal = ordinal.wrapping_sub(member.granted_before);
-        if answered {
-            self.answered_at = ticks;
-        }
         match report {
             Report::Answered { ended, micros, .. } => {
                 let time = Duration::from_micros(micros.into());
-                self.auto.answered(id, ordinal, full, time, ended);
+                let interval = member.interval(time, ended);
+                let answer =
+                    Answer { ordinal, at_work: member.at_work(), full, time, interval, ended };
+                self.auto.answered(id, answer);
+                self.answered_at = ticks;
             }
             Report::Left { .. } if self.auto.left(id, ordinal) => {
                 if let Some(member) = self.member_mut(id) {

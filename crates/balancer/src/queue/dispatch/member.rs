@@ -38,6 +38,8 @@ pub(crate) struct Member<B> {
     /// Waiters that go before all others: health checks.
     pub(super) first: List,
     pub(super) drain_rate: DrainRate,
+    /// When it last answered, with `auto` slots.
+    pub(super) answered_at: Option<Instant>,
     pub(super) service: ServiceTime,
     /// When it is next in turn, on the clock of its candidates.
     pub(super) turn: u64,
@@ -119,6 +121,12 @@ impl<B> Member<B> {
     /// Requests in flight, without those that only hold a connection.
     pub(super) fn at_work(&self) -> usize {
         self.in_flight.saturating_sub(self.overtaken)
+    }
+
+    /// The part of a request's time after the answer before, which this one becomes.
+    pub(super) fn interval(&mut self, time: Duration, ended: Instant) -> Duration {
+        let before = self.answered_at.replace(ended);
+        before.map_or(time, |before| time.min(ended.saturating_duration_since(before)))
     }
 
     /// Requests at work there, and those that wait for it.

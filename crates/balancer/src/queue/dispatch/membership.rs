@@ -6,12 +6,13 @@ use std::time::Instant;
 use crate::backends::backend_id::BackendId;
 use crate::backends::health_state::HealthState;
 use crate::config::backend::Slots;
-use crate::queue::dispatch::auto_slots::{Decision, Demand, MAX_BLIND_SLOTS};
+use crate::queue::dispatch::auto_slots::{Decision, Demand, MAX_MANY};
 use crate::queue::dispatch::candidates::Choice;
 use crate::queue::dispatch::drain_rate::DrainRate;
 use crate::queue::dispatch::list::{End, List};
 use crate::queue::dispatch::long_held::LongHeld;
 use crate::queue::dispatch::member::{Member, MemberTerms, Ramp, Standing};
+use crate::queue::dispatch::request_hints::Tried;
 use crate::queue::dispatch::service_time::ServiceTime;
 use crate::queue::dispatch::{Changes, Dispatch, Line, Refusal, WaiterState};
 
@@ -47,6 +48,7 @@ impl<B: Clone> Dispatch<B> {
             bound: List::EMPTY,
             first: List::EMPTY,
             drain_rate: DrainRate::default(),
+            answered_at: None,
             service: ServiceTime::default(),
             turn: 0,
             counted_load: 0,
@@ -95,6 +97,26 @@ impl<B: Clone> Dispatch<B> {
         wakers
     }
 
+    /// Sets slots that were found. Those who wait get them in the order of the policy, so that no backend is
+    /// filled before the others.
+    pub(crate) fn set_found_slots(&mut self, found: &[(BackendId, usize)]) -> Vec<Waker> {
+        for &(id, slots) in found {
+            let Some(member) = self.member_mut(id) else { continue };
+            (member.slots, member.granted_before) = (slots, member.granted);
+            self.rank(id.index, End::Front);
+        }
+        let mut wakers = Vec::new();
+        while let Some(index) = self.first(0, &Tried::default())
+            && let Some(waker) = self.serve(index)
+        {
+            wakers.push(waker);
+        }
+        for (id, _) in found {
+            wakers.extend(self.serve_all(id.index));
+        }
+        wakers
+    }
+
     /// Stops giving new requests to a backend. Requests bound to it move on. Returns its requests in
     /// flight, including upgraded connections.
     pub(crate) fn drain(&mut self, id: BackendId) -> (Option<usize>, Vec<Waker>) {
@@ -137,6 +159,7 @@ impl<B: Clone> Dispatch<B> {
     fn lend_slots(&mut self) -> Vec<Waker> {
         let since = self.ticks - self.auto.patience();
         let is_starving = self.waiting > 0 && self.answered_at < since && !self.auto.is_searching();
+        let has_many = self.auto.has_many();
         let mut wakers = Vec::new();
         for index in 0..self.members.len() as u32 {
             let Some(member) = self.members[index as usize].as_mut() else { continue };
@@ -146,9 +169,11 @@ impl<B: Clone> Dispatch<B> {
             let overtaken = member.long_held.overtaken_since(since);
             let mut lent = overtaken;
             if is_starving {
-                let twice = (2 * member.long_held.since(since)).min(MAX_BLIND_SLOTS);
+                let twice = (2 * member.long_held.since(since)).min(MAX_MANY);
                 lent = lent.max(twice.saturating_sub(member.slots));
             }
+            // Among many slots they count as load, so that backends hold equally many of them.
+            let overtaken = if has_many { 0 } else { overtaken };
             if (member.lent, member.overtaken) != (lent, overtaken) {
                 (member.lent, member.overtaken) = (lent, overtaken);
                 self.rank(index, End::Back);
@@ -170,7 +195,10 @@ impl<B: Clone> Dispatch<B> {
             true => Demand::Met,
             false => Demand::Nothing,
         };
-        let decision = self.auto.tick(now, demand, &subjects);
+        let since = self.ticks - self.auto.patience();
+        let held: usize = left_to_us.iter().map(|member| member.long_held.since(since)).sum();
+        let is_held = 2 * held > left_to_us.iter().map(|member| member.in_flight).sum();
+        let decision = self.auto.tick(now, demand, is_held, &subjects);
         self.concerned(decision)
     }
 

@@ -6,7 +6,7 @@ use crate::queue::TICK;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::queue::dispatch::auto_slots::{AutoSlots, Demand};
+use crate::queue::dispatch::auto_slots::{Answer, AutoSlots, Demand};
 
 /// What a simulated backend does with the requests that it has.
 #[derive(Clone, Copy)]
@@ -37,6 +37,8 @@ struct Simulation {
     before: Vec<u32>,
     /// How many of a hundred clients leave.
     leave: u64,
+    /// When each backend last answered.
+    last: Vec<u64>,
     /// When each worker or the processor is free.
     free: Vec<Vec<u64>>,
     seed: u64,
@@ -65,6 +67,7 @@ impl Simulation {
             ordinals: vec![0; backends],
             before: vec![0; backends],
             leave: 0,
+            last: vec![0; backends],
             free: vec![Vec::new(); backends],
             seed: 9,
             answered: 0,
@@ -110,7 +113,11 @@ impl Simulation {
     }
 
     fn run(&mut self, seconds: u64) -> &mut Self {
-        let end = self.now + seconds * 1_000_000;
+        self.run_for(seconds * 1_000_000)
+    }
+
+    fn run_for(&mut self, micros: u64) -> &mut Self {
+        let end = self.now + micros;
         let mut tick = self.now;
         while self.now < end {
             for backend in 0..self.limits.len() {
@@ -129,12 +136,14 @@ impl Simulation {
             let Some(Reverse((at, backend, began, ordinal))) = self.events.pop() else { continue };
             self.now = at;
             let full = self.in_flight[backend] >= self.limits[backend] && self.waiting > 0;
-            self.in_flight[backend] -= 1;
+            let (at_work, last) = (self.in_flight[backend], self.last[backend]);
+            (self.in_flight[backend], self.last[backend]) = (at_work - 1, at);
             self.answered += 1;
             let (time, ended) = (Duration::from_micros(at - began), self.at(at));
+            let interval = Duration::from_micros(at - began.max(last));
             let (id, ordinal) = (subject(backend), ordinal.wrapping_sub(self.before[backend]));
             if self.leave == 0 || self.vary(1 << 20) / 7 % 100 >= self.leave {
-                self.auto.answered(id, ordinal, full, time, ended);
+                self.auto.answered(id, Answer { ordinal, at_work, full, time, interval, ended });
             } else if self.auto.left(id, ordinal) {
                 self.before[backend] = self.ordinals[backend];
             }
@@ -156,7 +165,7 @@ impl Simulation {
         if self.now.is_multiple_of(5_000_000) {
             self.waiting += self.burst;
         }
-        let decision = self.auto.tick(self.at(self.now), demand, &subjects);
+        let decision = self.auto.tick(self.at(self.now), demand, false, &subjects);
         let Some(decision) = decision else { return };
         for backend in 0..self.limits.len() {
             if !decision.scope.has(subject(backend)) {
@@ -252,6 +261,19 @@ fn auto_slots_follow_a_backend_that_changes() {
     }
 }
 
+/// Its backend serves many requests at once.
+#[test]
+fn a_burst_after_others_is_served_at_once() {
+    let mut it = Simulation::new(1, |_| Server::Async { wait: 100_000, cpu: 10 });
+    (it.waiting, it.burst) = (0, 20);
+    for (seconds, micros) in [(0, 700_000), (59, 200_000), (295, 200_000)] {
+        // A burst comes every five seconds.
+        it.run(seconds).run_for(micros);
+        assert_eq!((it.waiting, it.in_flight[0]), (0, 0), "{micros} us after {seconds} s");
+        it.run_for(1_000_000 - micros);
+    }
+}
+
 /// Each has too few requests to tell anything, and seconds without any follow.
 #[test]
 fn bursts_add_up() {
@@ -285,8 +307,10 @@ fn without_demand_nothing_changes() {
     let (mut auto, mut now) = (AutoSlots::new(), Instant::now());
     for _ in 0..1000 {
         now += TICK;
-        auto.answered(subject(0), 0, false, Duration::from_millis(5), now);
-        assert_eq!(auto.tick(now, Demand::Met, &[subject(0)]), None);
+        let time = Duration::from_millis(5);
+        let (ordinal, at_work, full, interval, ended) = (0, 1, false, time, now);
+        auto.answered(subject(0), Answer { ordinal, at_work, full, time, interval, ended });
+        assert_eq!(auto.tick(now, Demand::Met, false, &[subject(0)]), None);
     }
     assert_eq!(auto.slots(), 1);
 }
@@ -300,13 +324,13 @@ struct Fleet {
 }
 
 impl Fleet {
-    /// Up to the trial of a second slot at the first one.
+    /// Up to the trial of four slots at the first one.
     fn trying(backends: usize) -> Self {
         let mut dispatch = new(Policy::Queue, 1000);
         let ids = (0..backends).map(|_| dispatch.add("a", Slots::Auto, terms()).0).collect();
         let mut it = Fleet { dispatch, ids, flights: Vec::new(), now: Instant::now() };
         assert_eq!(it.tick(), []);
-        assert_eq!(it.serve(40).tick(), [(it.ids[0], 2)]);
+        assert_eq!(it.serve(40).tick(), [(it.ids[0], 4)]);
         it
     }
 
@@ -350,9 +374,7 @@ impl Fleet {
     fn tick(&mut self) -> Vec<(BackendId, usize)> {
         self.now += TICK;
         let slots = self.dispatch.tick(self.now).slots;
-        for &(id, slots) in &slots {
-            self.dispatch.set_slots(id, slots);
-        }
+        self.dispatch.set_found_slots(&slots);
         slots
     }
 }
@@ -372,7 +394,7 @@ fn a_backend_that_is_down_learns_the_found_slots() {
     let mut it = Fleet::trying(2);
     let [subject, other] = it.ids[..] else { unreachable!() };
     it.take_down(other);
-    assert_eq!(it.serve(40).tick(), [(subject, 2), (other, 2)]);
+    assert_eq!(it.serve(40).tick(), [(subject, 4), (other, 4)]);
 }
 
 /// It has the place of the one before it, but not its slots.
@@ -390,7 +412,7 @@ fn a_trial_ends_with_the_backend_that_it_is_for() {
 #[test]
 fn setting_the_same_rule_keeps_the_trial() {
     let mut it = Fleet::trying(2);
-    for (id, slots) in [(it.ids[0], 2), (it.ids[1], 1)] {
+    for (id, slots) in [(it.ids[0], 4), (it.ids[1], 1)] {
         assert_eq!(it.dispatch.set_rule(id, Slots::Auto), slots);
     }
 }
