@@ -45,6 +45,15 @@ fn a_measurement_beats_the_model() {
     assert_eq!((both.instances, both.low, both.high), (found, found, found));
 }
 
+/// Another run may hold the goal.
+#[test]
+fn the_interval_holds_a_count_that_only_a_measurement_refuses() {
+    let (m, goal, b) = (sleeper(0.0205), open(400.0, 0.1), bounds(Kind::Serialized));
+    let found = recommend(&m, &goal, &b, &[]).instances;
+    let r = recommend(&m, &goal, &b, &[measured(found, 0.11), measured(found + 1, 0.05)]);
+    assert_eq!((r.instances, r.low, r.high), (found + 1, found, found + 1));
+}
+
 #[test]
 fn a_third_would_not_help_on_two_cores() {
     let mut m = model(1, 0.03, 0.03, 2.0);
