@@ -38,8 +38,8 @@ class Trial:
     plan: dict[str, Any]
     first: list[Sample]
     second: list[Sample]
-    # The plan before it, if that was suspect.
-    suspect: dict[str, Any] | None = None
+    # The plans before it, which were suspect.
+    suspect: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass
@@ -62,4 +62,4 @@ def read(path: Path) -> Results:
 
 def _trial(document: dict[str, Any]) -> Trial:
     sweeps = {which: [Sample(**each) for each in document[which]] for which in ("first", "second")}
-    return Trial(plan=document["plan"], suspect=document.get("suspect"), **sweeps)
+    return Trial(plan=document["plan"], suspect=document.get("suspect", []), **sweeps)
