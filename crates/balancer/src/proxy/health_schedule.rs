@@ -68,8 +68,8 @@ async fn check(worker: Arc<Worker>, id: BackendId) -> (BackendId, Instant) {
     (id, Instant::now() + interval)
 }
 
-/// The wait for a slot does not count against the backend. Neither does a late answer while one slot too
-/// many is tried.
+/// The wait for a slot does not count against the backend. Neither does a late answer while more slots are
+/// tried.
 async fn ask(worker: &Worker, app: &App, id: BackendId, rules: &ActiveHealth) {
     let Some(slot) = app.queue.slot_of(id).await else { return };
     let tries_more = app.queue.tries_more_slots(id);

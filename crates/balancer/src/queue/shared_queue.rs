@@ -168,7 +168,8 @@ impl SharedQueue {
     pub(crate) fn set_slots(&self, id: BackendId, rule: Slots) {
         let mut dispatch = self.lock();
         let slots = dispatch.set_rule(id, rule);
-        let woken = set_slots(&mut dispatch, id, slots);
+        keep_connections(&dispatch, &[(id, slots)]);
+        let woken = dispatch.set_slots(id, slots);
         drop(dispatch);
         woken.iter().for_each(Waker::wake_by_ref);
     }
@@ -237,11 +238,7 @@ impl SharedQueue {
 
     /// Sets the changed slots, and announces all changes.
     fn change(&self, mut dispatch: Guard<'_>, mut changes: Changes) {
-        for &(id, slots) in &changes.slots {
-            if let Some(member) = dispatch.member(id) {
-                member.backend.set_slots(slots);
-            }
-        }
+        keep_connections(&dispatch, &changes.slots);
         let wakers = dispatch.set_found_slots(&changes.slots);
         changes.wakers.extend(wakers);
         self.announce(dispatch, changes);
@@ -281,12 +278,14 @@ impl SharedQueue {
     }
 }
 
-fn set_slots(dispatch: &mut Guard<'_>, id: BackendId, slots: usize) -> Vec<Waker> {
-    // This comes before anybody gets a new slot or a connection is kept for an old one.
-    if let Some(member) = dispatch.member(id) {
-        member.backend.set_slots(slots);
+/// Lets backends keep as many connections as they get slots. This comes before anybody gets a new slot or a
+/// connection is kept for an old one.
+fn keep_connections(dispatch: &Guard<'_>, changed: &[(BackendId, usize)]) {
+    for &(id, slots) in changed {
+        if let Some(member) = dispatch.member(id) {
+            member.backend.set_slots(slots);
+        }
     }
-    dispatch.set_slots(id, slots)
 }
 
 impl<'a> QueuePlace<'a> {

@@ -75,8 +75,8 @@ impl Drop for Server {
 }
 
 /// Eight clients that keep their connections, and a check every few milliseconds. One that stalls fails,
-/// one that a busy machine holds up does not.
-fn all_are_served_by(server: &Server, slots: Slots, most: usize) {
+/// one that a busy machine holds up does not. Returns the slots in the end.
+fn all_are_served_by(server: &Server, slots: Slots) -> usize {
     let stage = Stage::new(|config| {
         let (interval, timeout) = (Duration::from_millis(20), PATIENCE);
         config.threads = 3;
@@ -102,24 +102,22 @@ fn all_are_served_by(server: &Server, slots: Slots, most: usize) {
     let backend = stage.backend();
     assert_eq!((backend.health, backend.counts.failed_checks), (BackendHealth::Up, 0), "{slots}");
     assert_eq!(backend.counts.requests, 160);
-    assert!(backend.slots <= most, "{} slots", backend.slots);
+    backend.slots
 }
 
 #[test]
 fn pythons_server_of_one_connection_serves_all() {
     let server = Server::python();
-    // A trial of more slots may be under way.
-    for (slots, most) in [(Slots::Fixed(1), 1), (Slots::Auto, 4)] {
-        all_are_served_by(&server, slots, most);
-    }
+    assert_eq!(all_are_served_by(&server, Slots::Fixed(1)), 1);
+    // A trial of four may be under way.
+    assert!([1, 4].contains(&all_are_served_by(&server, Slots::Auto)));
 }
 
 #[test]
 fn phps_server_of_one_request_serves_all() {
     let root = tempfile::tempdir().unwrap();
     let server = Server::php(root.path());
-    // It has many connections.
-    for (slots, most) in [(Slots::Fixed(1), 1), (Slots::Auto, 256)] {
-        all_are_served_by(&server, slots, most);
+    for slots in [Slots::Fixed(1), Slots::Auto] {
+        all_are_served_by(&server, slots);
     }
 }

@@ -2,8 +2,8 @@
 //! flight. It does no I/O and reads no clock.
 //!
 //! The search begins with one slot. While requests wait, the number grows fourfold as soon as the backend has
-//! answered as many requests at once. A server that serves one connection at a time does not get to the
-//! second one, so its number stays. All others soon have *many* slots: as many as their load needs.
+//! answered as many requests. A server that serves one connection at a time does not get to the second one,
+//! so its number stays. All others soon have *many* slots: as many as their load needs.
 //!
 //! While backends have many slots, half of the requests in flight are tried for a moment. They are kept if
 //! the throughput stays the same, because then the other half only waited in the backend. Halving goes on
@@ -11,16 +11,16 @@
 //! are tried now and then, less often while nothing changes. If nobody waits any more, backends have many
 //! slots again, so that a burst starts at once.
 //!
-//! A trial of more slots begins at one backend and goes on at all. A trial of half the requests is for all at
-//! once, because backends may share what limits them.
+//! A trial of more slots begins at one backend. If throughput is to grow, it goes on at all. A trial of half
+//! the requests is for all at once, because backends may share what limits them.
 //!
 //! A fast backend is idle between an answer and the next request if it has few slots. So the number of
 //! requests that it answers within two milliseconds is tried, too. It is kept unless that costs throughput.
 //! Requests that wait in the backend for so short a time need no order.
 //!
-//! Until the first answer, the number grows without a trial while requests wait.
+//! If the first answer takes longer than half a second, the number grows without a trial while requests wait.
 //!
-//! Time without work does not count. A trial continues with the next burst.
+//! Time without work does not count. A trial continues with the next burst if that comes soon.
 
 mod trial;
 mod window;
@@ -39,13 +39,13 @@ pub(super) use crate::queue::dispatch::auto_slots::window::{Answer, Demand};
 pub(super) struct AutoSlots {
     slots: usize,
     stage: Stage,
-    /// The most requests that each backend has answered at once, so far as it was tried.
+    /// How far the number has grown.
     many: usize,
     /// Whether fewer slots may do as well. Halving has not ended.
     halving: bool,
     /// The largest number known to be too small, and until when that is believed.
-    needed: usize,
-    believed_until: Option<Instant>,
+    too_few: usize,
+    too_few_until: Option<Instant>,
     /// The smallest number known to be too large.
     ceiling: Option<usize>,
     /// Whether the number for [`SHORT_WORK`] was tried.
@@ -57,9 +57,11 @@ pub(super) struct AutoSlots {
     window: Window,
     /// The service time when the search last ended.
     settled: Option<f64>,
-    /// When the number may be doubled again, after a request was not answered.
+    /// Whether a search has ended.
+    was_settled: bool,
+    /// When the number may grow again, after a request was not answered.
     grow_at: Option<Instant>,
-    /// When somebody last waited for a slot.
+    /// When somebody last waited for a slot, or there were many.
     waited: Option<Instant>,
     usual: UsualTime,
 }
@@ -97,7 +99,7 @@ const WORTH_TRYING_RATIO: f64 = 1.15;
 const NEWLY_BUSY_RATIO: f64 = 1.5;
 
 /// If nobody has waited for so long, backends have many slots again.
-const QUIET: Duration = Duration::from_secs(10);
+const QUIET_TIME: Duration = Duration::from_secs(10);
 
 /// A backend may hold the requests that it answers within this time. The gap between two requests takes a
 /// tenth of a millisecond, a twentieth of this.
@@ -106,14 +108,11 @@ const SHORT_WORK: Duration = Duration::from_millis(2);
 /// By how much the number grows while requests wait.
 const GROWTH: usize = 4;
 
-/// Backends get so many slots before it is known what fewer would do.
-const FEW: usize = 32;
-
-/// One in so many of the first requests may be given up by its client.
-const MAX_LEFT_DIVISOR: usize = 4;
+/// Below this, the number grows before it is known what fewer would do.
+const UNMEASURED_GROWTH: usize = 32;
 
 /// A number that was too small is tried again after this time, because that may have been chance.
-const BELIEF: Duration = Duration::from_secs(300);
+const TOO_FEW_TIME: Duration = Duration::from_secs(300);
 
 /// The pause between two trials, at first and at most.
 const MIN_PAUSE: Duration = Duration::from_secs(2);
@@ -131,8 +130,8 @@ const MIN_PATIENCE: Duration = Duration::from_millis(500);
 
 const MAX_PATIENCE: Duration = Duration::from_secs(3600);
 
-/// The most slots that a backend gets without a gain in throughput.
-pub(super) const MAX_MANY: usize = 256;
+/// How far the number grows while requests wait. More slots must prove that they bring throughput.
+pub(super) const MAX_GROWN: usize = 256;
 
 /// How long the first request of a trial may take, beyond four times the longest one so far.
 const TRIAL_SLACK: Duration = Duration::from_millis(50);
@@ -144,8 +143,8 @@ impl AutoSlots {
             stage: Stage::Base,
             many: 1,
             halving: true,
-            needed: 0,
-            believed_until: None,
+            too_few: 0,
+            too_few_until: None,
             ceiling: None,
             tried_short_work: false,
             next: Direction::Up,
@@ -153,6 +152,7 @@ impl AutoSlots {
             resume: None,
             window: Window::new(None),
             settled: None,
+            was_settled: false,
             grow_at: None,
             waited: None,
             usual: UsualTime::default(),
@@ -174,7 +174,7 @@ impl AutoSlots {
 
     /// Whether the first search is still running, so that the throughput is not known yet.
     pub(super) fn is_searching(&self) -> bool {
-        self.settled.is_none()
+        !self.was_settled
     }
 
     pub(super) fn answered(&mut self, id: BackendId, answer: Answer) {
@@ -204,13 +204,20 @@ impl AutoSlots {
         if !first {
             return false;
         }
-        let counts_anew = MAX_LEFT_DIVISOR * (trial.left + 1) > trial.slots;
+        let counts_anew = trial.left >= trial.exceptions();
         if counts_anew {
             (trial.answered, trial.left) = (0, 0);
         } else {
             trial.left += 1;
         }
         counts_anew
+    }
+
+    /// Records that a backend has not answered.
+    pub(super) fn failed(&mut self, id: BackendId, ordinal: u32) {
+        if let Stage::Trial(trial) = &mut self.stage {
+            trial.has_failed |= trial.scope == Scope::One(id) && (ordinal as usize) < trial.slots;
+        }
     }
 
     /// For how many ticks a request is not held for long.
@@ -238,13 +245,14 @@ impl AutoSlots {
         if let Stage::Trial(trial) = self.stage
             && !subjects.iter().any(|&subject| trial.scope.has(subject))
         {
-            return Some(self.end(now, trial.scope));
+            // It may be down because of the trial.
+            return Some(self.conclude(&trial, false, now));
         }
         let (&first, several) = (subjects.first()?, subjects.len() > 1);
         let waits = demand == Demand::Waits;
         if waits || (self.has_many() && matches!(self.stage, Stage::Base)) {
             self.waited = Some(now);
-        } else if self.many > 1 && self.waited.is_some_and(|waited| now >= waited + QUIET) {
+        } else if self.many > 1 && self.waited.is_some_and(|waited| now >= waited + QUIET_TIME) {
             return Some(self.return_to_many(now));
         }
         match self.stage {
@@ -258,7 +266,8 @@ impl AutoSlots {
                         (self.slots, self.many) = (GROWTH * self.slots, GROWTH * self.slots);
                         return Some(self.end(now, Scope::All));
                     }
-                    let is_growing = self.usual.count > 0 && (is_known || self.slots < FEW);
+                    let is_growing =
+                        self.usual.count > 0 && (is_known || self.slots < UNMEASURED_GROWTH);
                     candidate = is_growing.then_some((GROWTH * self.slots, Aim::Answers));
                 }
                 let Some((slots, aim)) = candidate else {
@@ -270,7 +279,7 @@ impl AutoSlots {
             }
             // Fewer requests came, and all were answered.
             Stage::Trial(trial) if trial.aim == Aim::Answers && demand == Demand::Nothing => {
-                Some(self.conclude(&trial, trial.answered > 0, now))
+                Some(self.conclude(&trial, trial.answered > 0 && !trial.has_failed, now))
             }
             Stage::Trial(trial) => match self.verdict(&trial)? {
                 true if several && trial.scope != Scope::All && trial.aim != Aim::Answers => {
@@ -293,13 +302,13 @@ impl AutoSlots {
     }
 
     fn is_pausing(&mut self, now: Instant) -> bool {
-        if self.believed_until.is_some_and(|until| now >= until) {
-            (self.needed, self.believed_until) = (0, None);
+        if self.too_few_until.is_some_and(|until| now >= until) {
+            (self.too_few, self.too_few_until) = (0, None);
         }
         let (Some(resume), Some(settled)) = (self.resume, self.settled) else { return false };
         if (self.window.mean() - settled).abs() > CHANGED_LOAD_RATIO.ln() {
             (self.pause, self.settled) = (MIN_PAUSE, Some(self.window.mean()));
-            self.needed = 0;
+            self.too_few = 0;
             return false;
         }
         now < resume
@@ -310,18 +319,19 @@ impl AutoSlots {
         self.halving && self.slots == self.many
     }
 
-    /// Whether the number may be doubled.
+    /// Whether the number may grow.
     fn may_grow(&self, now: Instant) -> bool {
         let is_time = self.grow_at.is_none_or(|at| now >= at);
-        self.has_many() && self.slots < MAX_MANY && is_time
+        self.has_many() && self.slots < MAX_GROWN && is_time
     }
 
     /// The search begins anew, with many slots.
     fn return_to_many(&mut self, now: Instant) -> Decision {
         let usual = std::mem::take(&mut self.usual);
-        let AutoSlots { many, needed, believed_until, settled, .. } = *self;
-        let kept = AutoSlots { many, needed, believed_until, settled, usual, ..AutoSlots::new() };
-        *self = AutoSlots { slots: many, resume: Some(now), ..kept };
+        let AutoSlots { many, too_few, too_few_until, was_settled, .. } = *self;
+        let kept =
+            AutoSlots { many, too_few, too_few_until, was_settled, usual, ..AutoSlots::new() };
+        *self = AutoSlots { slots: many, ..kept };
         self.end(now, Scope::All)
     }
 
@@ -338,7 +348,7 @@ impl AutoSlots {
             if let Some(fewer) = self.fewer(waits).filter(|&fewer| fewer >= least && !is_held) {
                 return Some((fewer, Aim::Fewer));
             }
-            if self.has_many() {
+            if self.has_many() && !(waits && slots >= MAX_GROWN) {
                 self.settle();
                 return None;
             }
@@ -361,27 +371,28 @@ impl AutoSlots {
         }
     }
 
-    /// Half of the requests in flight, if it is not known that more are needed.
+    /// Half of the requests in flight, if it is not known that more are too_few.
     fn fewer(&self, waits: bool) -> Option<usize> {
         // Without a queue there is time to know the present throughput well.
         if !waits && self.window.count < ENOUGH_ANSWERS {
             return None;
         }
         let in_flight = self.in_flight(&self.window);
-        let (half, needed) = ((in_flight / 2.0).max(1.0), self.needed as f64);
+        let (half, too_few) = ((in_flight / 2.0).max(1.0), self.too_few as f64);
         let fewer = match () {
-            () if half >= NEWLY_BUSY_RATIO * needed => half,
+            () if half >= NEWLY_BUSY_RATIO * too_few => half,
             // While requests wait, there are as many in flight as the slots allow.
-            () if waits => (needed * in_flight).sqrt(),
+            () if waits => (too_few * in_flight).sqrt(),
             () => return None,
         };
         let differs = |more: f64, less: f64| more >= WORTH_TRYING_RATIO * less;
-        (differs(in_flight, fewer) && differs(fewer, needed)).then_some(fewer as usize)
+        (differs(in_flight, fewer) && differs(fewer, too_few)).then_some(fewer as usize)
     }
 
     fn settle(&mut self) {
         if self.settled.is_none() {
             (self.settled, self.resume) = (Some(self.window.mean()), self.window.began);
+            self.was_settled = true;
         }
     }
 
@@ -392,7 +403,7 @@ impl AutoSlots {
     }
 
     fn trial(&self, scope: Scope, slots: usize, aim: Aim) -> Trial {
-        Trial { scope, slots, base: self.window, aim, answered: 0, left: 0 }
+        Trial { scope, slots, base: self.window, aim, answered: 0, left: 0, has_failed: false }
     }
 
     fn begin(&mut self, trial: Trial, now: Instant) -> Decision {
@@ -409,7 +420,8 @@ impl AutoSlots {
         let limit = 4 * longest + TRIAL_SLACK;
         let is_single = matches!(trial.scope, Scope::One(_));
         if more && is_single && !trial.is_answered() {
-            return (elapsed > limit).then_some(false);
+            let most_are = trial.aim == Aim::Answers && trial.is_mostly_answered();
+            return (elapsed > limit).then_some(most_are);
         }
         if trial.aim == Aim::Answers {
             return Some(true);
@@ -431,7 +443,7 @@ impl AutoSlots {
 
     fn conclude(&mut self, trial: &Trial, kept: bool, now: Instant) -> Decision {
         if !kept && trial.slots < self.slots && self.window.count >= MIN_ANSWERS {
-            (self.needed, self.believed_until) = (trial.slots, Some(now + BELIEF));
+            (self.too_few, self.too_few_until) = (trial.slots, Some(now + TOO_FEW_TIME));
         }
         match (trial.aim, kept) {
             (Aim::Answers, true) => {

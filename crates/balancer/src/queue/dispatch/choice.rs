@@ -130,7 +130,7 @@ impl<B: Clone> Dispatch<B> {
 
     /// Smooth weighted round robin, as earliest deadline first. It takes logarithmic time, while summing
     /// weights would visit all backends. A backend without a free slot at its turn loses that turn.
-    fn take_turn(&mut self, tier: usize, chosen: Option<u32>) {
+    pub(super) fn take_turn(&mut self, tier: usize, chosen: Option<u32>) {
         let Some(index) = chosen else { return };
         let Some(member) = self.members[index as usize].as_mut() else { return };
         let clock = self.candidates[tier].clock.max(member.turn);

@@ -24,12 +24,14 @@ impl<B: Clone> Dispatch<B> {
         match report {
             Report::Answered { ended, micros, .. } => {
                 let time = Duration::from_micros(micros.into());
-                let interval = member.interval(time, ended);
-                let answer =
-                    Answer { ordinal, at_work: member.at_work(), full, time, interval, ended };
+                // Those that are held for long have slots of their own.
+                let at_work = member.in_flight.saturating_sub(member.lent);
+                let interval = member.note_answer(time, ended);
+                let answer = Answer { ordinal, at_work, full, time, interval, ended };
                 self.auto.answered(id, answer);
                 self.answered_at = ticks;
             }
+            Report::Failed { .. } => self.auto.failed(id, ordinal),
             Report::Left { .. } if self.auto.left(id, ordinal) => {
                 if let Some(member) = self.member_mut(id) {
                     member.granted_before = member.granted;

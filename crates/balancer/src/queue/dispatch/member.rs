@@ -39,7 +39,7 @@ pub(crate) struct Member<B> {
     pub(super) first: List,
     pub(super) drain_rate: DrainRate,
     /// When it last answered, with `auto` slots.
-    pub(super) answered_at: Option<Instant>,
+    pub(super) last_answer: Option<Instant>,
     pub(super) service: ServiceTime,
     /// When it is next in turn, on the clock of its candidates.
     pub(super) turn: u64,
@@ -123,9 +123,9 @@ impl<B> Member<B> {
         self.in_flight.saturating_sub(self.overtaken)
     }
 
-    /// The part of a request's time after the answer before, which this one becomes.
-    pub(super) fn interval(&mut self, time: Duration, ended: Instant) -> Duration {
-        let before = self.answered_at.replace(ended);
+    /// Records an answer. Returns how much of its time passed after the previous one.
+    pub(super) fn note_answer(&mut self, time: Duration, ended: Instant) -> Duration {
+        let before = self.last_answer.replace(ended);
         before.map_or(time, |before| time.min(ended.saturating_duration_since(before)))
     }
 

@@ -6,7 +6,8 @@ use std::time::Instant;
 use crate::backends::backend_id::BackendId;
 use crate::backends::health_state::HealthState;
 use crate::config::backend::Slots;
-use crate::queue::dispatch::auto_slots::{Decision, Demand, MAX_MANY};
+use crate::config::policy::Policy;
+use crate::queue::dispatch::auto_slots::{Decision, Demand, MAX_GROWN};
 use crate::queue::dispatch::candidates::Choice;
 use crate::queue::dispatch::drain_rate::DrainRate;
 use crate::queue::dispatch::list::{End, List};
@@ -48,7 +49,7 @@ impl<B: Clone> Dispatch<B> {
             bound: List::EMPTY,
             first: List::EMPTY,
             drain_rate: DrainRate::default(),
-            answered_at: None,
+            last_answer: None,
             service: ServiceTime::default(),
             turn: 0,
             counted_load: 0,
@@ -97,8 +98,8 @@ impl<B: Clone> Dispatch<B> {
         wakers
     }
 
-    /// Sets slots that were found. Those who wait get them in the order of the policy, so that no backend is
-    /// filled before the others.
+    /// Sets slots that were found. Those who wait get them in the order of the policy, because serving one
+    /// backend after the other would fill the first one with polls.
     pub(crate) fn set_found_slots(&mut self, found: &[(BackendId, usize)]) -> Vec<Waker> {
         for &(id, slots) in found {
             let Some(member) = self.member_mut(id) else { continue };
@@ -106,10 +107,15 @@ impl<B: Clone> Dispatch<B> {
             self.rank(id.index, End::Front);
         }
         let mut wakers = Vec::new();
-        while let Some(index) = self.first(0, &Tried::default())
-            && let Some(waker) = self.serve(index)
-        {
-            wakers.push(waker);
+        for tier in 0..self.candidates.len() {
+            while let Some(index) = self.first(tier, &Tried::default())
+                && let Some(waker) = self.serve(index)
+            {
+                if self.policy == Policy::RoundRobin {
+                    self.take_turn(tier, Some(index));
+                }
+                wakers.push(waker);
+            }
         }
         for (id, _) in found {
             wakers.extend(self.serve_all(id.index));
@@ -169,7 +175,7 @@ impl<B: Clone> Dispatch<B> {
             let overtaken = member.long_held.overtaken_since(since);
             let mut lent = overtaken;
             if is_starving {
-                let twice = (2 * member.long_held.since(since)).min(MAX_MANY);
+                let twice = (2 * member.long_held.since(since)).min(MAX_GROWN);
                 lent = lent.max(twice.saturating_sub(member.slots));
             }
             // Among many slots they count as load, so that backends hold equally many of them.

@@ -13,6 +13,8 @@ pub(super) struct Trial {
     pub(super) answered: usize,
     /// How many of them their clients gave up.
     pub(super) left: usize,
+    /// Whether one of them failed.
+    pub(super) has_failed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,14 +42,26 @@ const MIN_GAIN_SHARE: f64 = 0.3;
 /// A loss below this cannot be told from noise.
 const NO_LOSS_RATIO: f64 = 0.85;
 
-/// Half of the requests must keep this share of the throughput. This is stricter, because a backend that
-/// needs more keeps many slots.
+/// One in so many of the first requests may have no answer.
+const MAX_EXCEPTIONS_DIVISOR: usize = 4;
+
+/// Half of the requests must keep this share of the throughput.
 const SAME_RATIO: f64 = 0.97;
 
 impl Trial {
     /// Whether its first requests are answered, as many as there are slots.
     pub(super) fn is_answered(&self) -> bool {
         self.answered + self.left >= self.slots
+    }
+
+    /// The same but for a few, which may be long polls.
+    pub(super) fn is_mostly_answered(&self) -> bool {
+        self.answered + self.left + self.exceptions() >= self.slots
+    }
+
+    /// How many of the first requests may have no answer.
+    pub(super) fn exceptions(&self) -> usize {
+        self.slots / MAX_EXCEPTIONS_DIVISOR
     }
 
     /// By how much the larger number of slots gains more than it must, as a logarithm, and whether that is clear.
@@ -63,9 +77,9 @@ impl Trial {
         }
         let (gain, ratio) = if ratio > 1.0 { (change, ratio) } else { (-change, ratio.recip()) };
         let worth = match self.aim {
-            Aim::Answers | Aim::Gain => (1.0 + MIN_GAIN_SHARE * (ratio - 1.0)).ln(),
             Aim::NoLoss => NO_LOSS_RATIO.ln(),
             Aim::Fewer => -SAME_RATIO.ln(),
+            _ => (1.0 + MIN_GAIN_SHARE * (ratio - 1.0)).ln(),
         };
         let error = (window.error() + self.base.error()).sqrt();
         (gain - worth, (gain - worth).abs() >= 2.0 * error)

@@ -38,7 +38,7 @@ pub(super) struct Window {
     squares: f64,
     /// The sum of the requests at work.
     pub(super) at_work: f64,
-    /// Of all answers, also to requests that began earlier.
+    /// Also of answers to requests that began earlier.
     pub(super) pace: Pace,
     pub(super) longest: Duration,
     /// How long there was work, up to the last tick.

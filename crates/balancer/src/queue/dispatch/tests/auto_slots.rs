@@ -30,8 +30,9 @@ struct Simulation {
     limits: Vec<usize>,
     in_flight: Vec<usize>,
     waiting: u64,
-    /// Requests that come at once, a burst every five seconds.
+    /// Requests that come at once, a burst every five seconds, and when the last one came.
     burst: u64,
+    burst_at: u64,
     ordinals: Vec<u32>,
     /// Those of each backend that do not count.
     before: Vec<u32>,
@@ -64,6 +65,7 @@ impl Simulation {
             in_flight: vec![0; backends],
             waiting: NEVER,
             burst: 0,
+            burst_at: NEVER,
             ordinals: vec![0; backends],
             before: vec![0; backends],
             leave: 0,
@@ -162,8 +164,9 @@ impl Simulation {
             true => Demand::Met,
             false => Demand::Nothing,
         };
-        if self.now.is_multiple_of(5_000_000) {
+        if self.now.is_multiple_of(5_000_000) && self.burst_at != self.now {
             self.waiting += self.burst;
+            self.burst_at = self.now;
         }
         let decision = self.auto.tick(self.at(self.now), demand, false, &subjects);
         let Some(decision) = decision else { return };
@@ -266,12 +269,23 @@ fn auto_slots_follow_a_backend_that_changes() {
 fn a_burst_after_others_is_served_at_once() {
     let mut it = Simulation::new(1, |_| Server::Async { wait: 100_000, cpu: 10 });
     (it.waiting, it.burst) = (0, 20);
-    for (seconds, micros) in [(0, 700_000), (59, 200_000), (295, 200_000)] {
-        // A burst comes every five seconds.
-        it.run(seconds).run_for(micros);
+    for (seconds, micros) in [(0, 700_000), (59, 200_000), (199, 200_000)] {
+        it.run(seconds);
+        assert_eq!(it.now % 5_000_000, 0, "a burst comes now");
+        it.run_for(micros);
         assert_eq!((it.waiting, it.in_flight[0]), (0, 0), "{micros} us after {seconds} s");
         it.run_for(1_000_000 - micros);
     }
+}
+
+/// The next burst starts at once.
+#[test]
+fn backends_have_many_slots_again_when_nobody_waits() {
+    let mut it = Simulation::new(4, |_| Server::Pool { workers: 1, micros: 20_000 });
+    assert_eq!(it.run(30).auto.slots(), 1);
+    it.waiting = 0;
+    assert_eq!(it.run(9).auto.slots(), 1);
+    assert!(it.run(3).auto.slots() >= 4);
 }
 
 /// Each has too few requests to tell anything, and seconds without any follow.
@@ -303,7 +317,7 @@ fn a_backend_of_one_connection_is_not_stalled() {
 }
 
 #[test]
-fn without_demand_nothing_changes() {
+fn one_slot_stays_without_demand() {
     let (mut auto, mut now) = (AutoSlots::new(), Instant::now());
     for _ in 0..1000 {
         now += TICK;
