@@ -61,7 +61,7 @@ pub(super) struct AutoSlots {
     was_settled: bool,
     /// When the number may grow again, after a request was not answered.
     grow_at: Option<Instant>,
-    /// When somebody last waited for a slot, or there were many.
+    /// When somebody last waited for a slot, or backends had many.
     waited: Option<Instant>,
     usual: UsualTime,
 }
@@ -177,6 +177,7 @@ impl AutoSlots {
         !self.was_settled
     }
 
+    /// Records an answered request.
     pub(super) fn answered(&mut self, id: BackendId, answer: Answer) {
         let is_long = answer.time > self.patient_for();
         self.usual.add(answer.time);
@@ -245,8 +246,11 @@ impl AutoSlots {
         if let Stage::Trial(trial) = self.stage
             && !subjects.iter().any(|&subject| trial.scope.has(subject))
         {
-            // It may be down because of the trial.
-            return Some(self.conclude(&trial, false, now));
+            // More connections than it takes may have brought it down.
+            return Some(match trial.aim {
+                Aim::Answers => self.conclude(&trial, false, now),
+                _ => self.end(now, trial.scope),
+            });
         }
         let (&first, several) = (subjects.first()?, subjects.len() > 1);
         let waits = demand == Demand::Waits;
@@ -371,7 +375,7 @@ impl AutoSlots {
         }
     }
 
-    /// Half of the requests in flight, if it is not known that more are too_few.
+    /// Fewer slots to try, if it is not known that they are too few: half of the requests in flight.
     fn fewer(&self, waits: bool) -> Option<usize> {
         // Without a queue there is time to know the present throughput well.
         if !waits && self.window.count < ENOUGH_ANSWERS {
@@ -451,7 +455,7 @@ impl AutoSlots {
             }
             (Aim::Answers, false) => {
                 self.grow_at = Some(now + self.pause);
-                self.pause = (2 * self.pause).min(MAX_PAUSE);
+                self.lengthen_pause();
             }
             (Aim::Fewer, true) => {
                 self.ceiling = Some(self.in_flight(&trial.base).ceil() as usize);
@@ -460,7 +464,7 @@ impl AutoSlots {
             (Aim::Fewer, false) if self.has_many() => {
                 self.settled = Some(trial.base.mean());
                 self.resume = Some(now + self.pause);
-                self.pause = (2 * self.pause).min(MAX_PAUSE);
+                self.lengthen_pause();
             }
             (Aim::Fewer, false) => self.halving = false,
             (Aim::Gain | Aim::NoLoss, _) => self.conclude_step(trial, kept, now),
@@ -491,12 +495,16 @@ impl AutoSlots {
             }
             if !searching {
                 self.next = if up { Direction::Down } else { Direction::Up };
-                self.pause = (2 * self.pause).min(MAX_PAUSE);
+                self.lengthen_pause();
             }
         }
         if !searching {
             self.resume = Some(if kept { now } else { now + self.pause });
         }
+    }
+
+    fn lengthen_pause(&mut self) {
+        self.pause = (2 * self.pause).min(MAX_PAUSE);
     }
 
     fn end(&mut self, now: Instant, scope: Scope) -> Decision {

@@ -123,6 +123,11 @@ impl<B> Member<B> {
         self.in_flight.saturating_sub(self.overtaken)
     }
 
+    /// Sets how many requests in flight it may have. Later ones are counted anew.
+    pub(super) fn set_slots(&mut self, slots: usize) {
+        (self.slots, self.granted_before) = (slots, self.granted);
+    }
+
     /// Records an answer. Returns how much of its time passed after the previous one.
     pub(super) fn note_answer(&mut self, time: Duration, ended: Instant) -> Duration {
         let before = self.last_answer.replace(ended);

@@ -82,7 +82,7 @@ impl<B: Clone> Dispatch<B> {
     pub(crate) fn set_slots(&mut self, id: BackendId, slots: usize) -> Vec<Waker> {
         let Some(member) = self.member_mut(id) else { return Vec::new() };
         let took = member.takes();
-        (member.slots, member.granted_before) = (slots, member.granted);
+        member.set_slots(slots);
         let mut wakers = match (took, member.takes()) {
             (true, true) => {
                 self.rank(id.index, End::Front);
@@ -101,9 +101,12 @@ impl<B: Clone> Dispatch<B> {
     /// Sets slots that were found. Those who wait get them in the order of the policy, because serving one
     /// backend after the other would fill the first one with polls.
     pub(crate) fn set_found_slots(&mut self, found: &[(BackendId, usize)]) -> Vec<Waker> {
+        if found.is_empty() {
+            return Vec::new();
+        }
         for &(id, slots) in found {
             let Some(member) = self.member_mut(id) else { continue };
-            (member.slots, member.granted_before) = (slots, member.granted);
+            member.set_slots(slots);
             self.rank(id.index, End::Front);
         }
         let mut wakers = Vec::new();

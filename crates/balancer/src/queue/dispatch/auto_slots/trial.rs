@@ -3,6 +3,7 @@
 use crate::backends::backend_id::BackendId;
 use crate::queue::dispatch::auto_slots::window::Window;
 
+/// A number of slots that some backends have for a moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trial {
     pub(super) scope: Scope,

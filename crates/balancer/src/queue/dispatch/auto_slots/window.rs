@@ -12,7 +12,7 @@ pub(crate) struct Answer {
     /// Whether the backend had no free slot and somebody waited.
     pub(crate) full: bool,
     pub(crate) time: Duration,
-    /// The part of the time after the backend's answer before.
+    /// The part of the time after the backend's previous answer.
     pub(crate) interval: Duration,
     pub(crate) ended: Instant,
 }
@@ -38,7 +38,7 @@ pub(super) struct Window {
     squares: f64,
     /// The sum of the requests at work.
     pub(super) at_work: f64,
-    /// Also of answers to requests that began earlier.
+    /// Counts requests that began earlier, too.
     pub(super) pace: Pace,
     pub(super) longest: Duration,
     /// How long there was work, up to the last tick.
