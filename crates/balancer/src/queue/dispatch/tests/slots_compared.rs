@@ -39,6 +39,13 @@ enum Traffic {
 struct Dice(u64);
 
 impl Dice {
+    /// Of one request: its work is the same with any slots. Mixes the bits as SplitMix64 does.
+    fn of(seed: u64, number: u64) -> Dice {
+        let mixed = (seed << 32 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        Dice((mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb))
+    }
+
     fn uniform(&mut self) -> f64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -54,6 +61,21 @@ impl Dice {
     }
 }
 
+#[derive(Clone, Copy)]
+struct Request {
+    number: u64,
+    asked: u64,
+    sender: Sender,
+}
+
+/// A client that sends its next request once this one is answered, or nobody in particular.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sender {
+    Anyone,
+    Client,
+    Poll,
+}
+
 struct Flight {
     id: BackendId,
     ordinal: u32,
@@ -61,20 +83,21 @@ struct Flight {
     /// When it starts to work.
     from: u64,
     left: f64,
-    asked: u64,
-    client: Option<usize>,
-    poll: bool,
+    request: Request,
 }
 
 struct World {
     kind: Kind,
     dispatch: Plain,
     ids: Vec<BackendId>,
+    seed: u64,
+    /// Of the pauses between independent requests.
     dice: Dice,
     start: Instant,
     now: u64,
-    arrivals: VecDeque<(Option<usize>, bool)>,
-    waiting: VecDeque<(Ticket, u64, Option<usize>, bool)>,
+    requests: u64,
+    arrivals: VecDeque<Sender>,
+    waiting: VecDeque<(Ticket, Request)>,
     flights: Vec<Flight>,
     /// What is left of each backend's quota in this period.
     budget: Vec<f64>,
@@ -100,9 +123,11 @@ impl World {
             kind,
             dispatch,
             ids,
+            seed,
             dice: Dice(seed),
             start: Instant::now(),
             now: 0,
+            requests: 0,
             arrivals: VecDeque::new(),
             waiting: VecDeque::new(),
             flights: Vec::new(),
@@ -119,17 +144,17 @@ impl World {
     /// Answers a second, and their 99th percentile in milliseconds, once the search has had its time.
     fn run(mut self) -> (f64, f64) {
         match self.kind.traffic {
-            Traffic::Closed(clients) => self.connect(clients, false),
+            Traffic::Closed(clients) => self.connect(clients, Sender::Client),
             Traffic::Open(_) => self.next_open = 0,
             Traffic::Polls(clients, _) => {
-                self.connect(clients, true);
+                self.connect(clients, Sender::Poll);
                 self.next_open = 0;
             }
         }
         let (mut tick, mut period) = (0, 0);
         while self.now < END {
-            while let Some((client, poll)) = self.arrivals.pop_front() {
-                self.arrive(client, poll);
+            while let Some(sender) = self.arrivals.pop_front() {
+                self.arrive(sender);
             }
             self.advance(tick.min(period));
             if self.now == period {
@@ -144,7 +169,7 @@ impl World {
             }
             if self.now == self.next_open {
                 self.next_open += self.pause();
-                self.arrive(None, false);
+                self.arrive(Sender::Anyone);
             }
             if self.now == tick {
                 tick += TICK.as_micros() as u64;
@@ -159,8 +184,8 @@ impl World {
         (count as f64 / ((END - SETTLED) as f64 / 1e6), p99)
     }
 
-    fn connect(&mut self, clients: usize, poll: bool) {
-        self.arrivals.extend((0..clients).map(|client| (Some(client), poll)));
+    fn connect(&mut self, clients: usize, sender: Sender) {
+        self.arrivals.extend(std::iter::repeat_n(sender, clients));
     }
 
     /// Until the next independent request.
@@ -217,7 +242,7 @@ impl World {
                 return 0.0;
             }
             let backend = flight.id.index as usize;
-            if flight.poll {
+            if flight.request.sender == Sender::Poll {
                 return 1.0;
             }
             match self.kind.station {
@@ -238,10 +263,12 @@ impl World {
         self.flights.iter().map(rate).collect()
     }
 
-    fn arrive(&mut self, client: Option<usize>, poll: bool) {
+    fn arrive(&mut self, sender: Sender) {
+        self.requests += 1;
+        let request = Request { number: self.requests, asked: self.now, sender };
         match ask(&mut self.dispatch) {
-            Asked::Granted(grant) => self.begin(&grant, self.now, client, poll),
-            Asked::Waiting(ticket, ..) => self.waiting.push_back((ticket, self.now, client, poll)),
+            Asked::Granted(grant) => self.begin(&grant, request),
+            Asked::Waiting(ticket, ..) => self.waiting.push_back((ticket, request)),
             _ => {
                 if self.now >= SETTLED {
                     self.times.push(60_000_000);
@@ -250,16 +277,11 @@ impl World {
         }
     }
 
-    fn begin(
-        &mut self,
-        grant: &Grant<&'static str>,
-        asked: u64,
-        client: Option<usize>,
-        poll: bool,
-    ) {
-        let (wait, work) = match poll {
-            true => (self.dice.about(POLL), 1),
-            false => (self.kind.request)(&mut self.dice, self.now),
+    fn begin(&mut self, grant: &Grant<&'static str>, request: Request) {
+        let mut dice = Dice::of(self.seed, request.number);
+        let (wait, work) = match request.sender {
+            Sender::Poll => (dice.about(POLL), 1),
+            _ => (self.kind.request)(&mut dice, self.now),
         };
         self.flights.push(Flight {
             id: grant.id,
@@ -267,20 +289,19 @@ impl World {
             began: self.now,
             from: self.now + wait,
             left: work as f64,
-            asked,
-            client,
-            poll,
+            request,
         });
     }
 
     fn answer(&mut self, flight: &Flight) {
         let report = Report::answered(self.at(flight.began), self.at(self.now), false);
         let freed = self.dispatch.release(flight.id, flight.ordinal, report);
-        if self.now >= SETTLED && !flight.poll {
-            self.times.push(self.now - flight.asked);
+        let Request { asked, sender, .. } = flight.request;
+        if self.now >= SETTLED && sender != Sender::Poll {
+            self.times.push(self.now - asked);
         }
-        if flight.client.is_some() {
-            self.arrivals.push_back((flight.client, flight.poll));
+        if sender != Sender::Anyone {
+            self.arrivals.push_back(sender);
         }
         if freed.wake.is_some() || !self.waiting.is_empty() {
             self.claim();
@@ -289,11 +310,11 @@ impl World {
 
     fn claim(&mut self) {
         let mut kept = VecDeque::new();
-        for (ticket, asked, client, poll) in std::mem::take(&mut self.waiting) {
+        for (ticket, request) in std::mem::take(&mut self.waiting) {
             match self.dispatch.claim(&ticket, Waker::noop()) {
-                Poll::Ready(Ok(grant)) => self.begin(&grant, asked, client, poll),
+                Poll::Ready(Ok(grant)) => self.begin(&grant, request),
                 Poll::Ready(Err(refusal)) => panic!("{refusal:?}"),
-                Poll::Pending => kept.push_back((ticket, asked, client, poll)),
+                Poll::Pending => kept.push_back((ticket, request)),
             }
         }
         self.waiting = kept;
@@ -304,9 +325,11 @@ fn kinds() -> Vec<Kind> {
     let mut all = Vec::new();
     let mut add =
         |name, backends, station, request: fn(&mut Dice, u64) -> (u64, u64), capacity: f64| {
-            for (load, traffic) in
-                [("busy", Traffic::Open(0.8 * capacity)), ("overload", Traffic::Closed(200))]
-            {
+            for (load, traffic) in [
+                ("light", Traffic::Open(0.4 * capacity)),
+                ("busy", Traffic::Open(0.8 * capacity)),
+                ("overload", Traffic::Closed(200)),
+            ] {
                 let name = String::leak(format!("{name}, {load}"));
                 all.push(Kind { name, backends, station, request, traffic });
             }
@@ -340,6 +363,15 @@ fn kinds() -> Vec<Kind> {
         request: |d, _| (0, d.about(5000)),
         traffic: Traffic::Polls(100, 50.0),
     });
+    for rate in [5, 15, 30, 60] {
+        all.push(Kind {
+            name: String::leak(format!("pool of 50, {rate}/s")),
+            backends: 2,
+            station: Station::Pool(50),
+            request: |d, _| (0, d.about(100_000)),
+            traffic: Traffic::Open(f64::from(rate)),
+        });
+    }
     all.push(Kind {
         name: "one in 20 s",
         backends: 2,
