@@ -374,7 +374,8 @@ impl<B: Clone> Dispatch<B> {
         member.in_flight += 1;
         let (id, backend, ordinal) = (member.id, member.backend.clone(), member.granted);
         if member.rule == Slots::Auto {
-            member.long_held.granted(ordinal, self.ticks);
+            let at_work = member.in_flight.saturating_sub(member.lent);
+            member.long_held.granted(ordinal, self.ticks, at_work);
         }
         member.granted = ordinal.wrapping_add(1);
         self.rank(index, End::Back);

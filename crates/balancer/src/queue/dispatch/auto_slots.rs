@@ -5,14 +5,18 @@
 //! answered as many requests. A server that serves one connection at a time does not get to the second one,
 //! so its number stays. All others soon have *many* slots: as many as their load needs.
 //!
-//! While backends have many slots, half of the requests in flight are tried for a moment. They are kept if
-//! the throughput stays the same, because then the other half only waited in the backend. Halving goes on
-//! until throughput falls, and the number is then found by bisection. Afterwards a step up and a step down
-//! are tried now and then, less often while nothing changes. If nobody waits any more, backends have many
-//! slots again, so that a burst starts at once.
+//! While backends have many slots, their service time by requests in flight shows where further requests only
+//! wait in the backend. As many slots are tried for a moment. They are kept if the throughput stays the same,
+//! or if nobody waits for them. If the service time does not grow, fewer are never tried.
+//!
+//! In overload there are always as many requests in flight, and that tells nothing. Then half of them are
+//! tried, and half of those, until throughput falls, and the number is found by bisection. Afterwards a step up
+//! and a step down are tried now and then, less often while nothing changes. If nobody waits any more, backends
+//! have many slots again, so that a burst starts at once.
 //!
 //! A trial of more slots begins at one backend. If throughput is to grow, it goes on at all. A trial of half
 //! the requests is for all at once, because backends may share what limits them.
+//! If the others became faster or slower meanwhile, a trial at one backend is void.
 //!
 //! A fast backend is idle between an answer and the next request if it has few slots. So the number of
 //! requests that it answers within two milliseconds is tried, too. It is kept unless that costs throughput.
@@ -22,6 +26,7 @@
 //!
 //! Time without work does not count. A trial continues with the next burst if that comes soon.
 
+mod service_curve;
 mod trial;
 mod window;
 
@@ -29,8 +34,9 @@ use std::time::{Duration, Instant};
 
 use crate::backends::backend_id::BackendId;
 use crate::queue::TICK;
-use crate::queue::dispatch::auto_slots::trial::{Aim, Scope, Trial};
-use crate::queue::dispatch::auto_slots::window::{MAX_ANSWERS, MIN_ANSWERS, UsualTime, Window};
+use crate::queue::dispatch::auto_slots::service_curve::{FEW, Knee, ServiceCurve};
+use crate::queue::dispatch::auto_slots::trial::{Aim, Compared, Scope, Trial};
+use crate::queue::dispatch::auto_slots::window::{MIN_ANSWERS, UsualTime, Window};
 
 pub(super) use crate::queue::dispatch::auto_slots::window::{Answer, Demand};
 
@@ -55,6 +61,8 @@ pub(super) struct AutoSlots {
     /// When to try again, once the search has ended.
     resume: Option<Instant>,
     window: Window,
+    /// Of the backends without a trial, while there is one.
+    others: Window,
     /// The service time when the search last ended.
     settled: Option<f64>,
     /// Whether a search has ended.
@@ -64,6 +72,7 @@ pub(super) struct AutoSlots {
     /// When somebody last waited for a slot, or backends had many.
     waited: Option<Instant>,
     usual: UsualTime,
+    curve: ServiceCurve,
 }
 
 /// What to change about the slots of some backends.
@@ -133,9 +142,6 @@ const MAX_PATIENCE: Duration = Duration::from_secs(3600);
 /// How far the number grows while requests wait. More slots must prove that they bring throughput.
 pub(super) const MAX_GROWN: usize = 256;
 
-/// How long the first request of a trial may take, beyond four times the longest one so far.
-const TRIAL_SLACK: Duration = Duration::from_millis(50);
-
 impl AutoSlots {
     pub(super) fn new() -> Self {
         AutoSlots {
@@ -151,11 +157,13 @@ impl AutoSlots {
             pause: MIN_PAUSE,
             resume: None,
             window: Window::new(None),
+            others: Window::new(None),
             settled: None,
             was_settled: false,
             grow_at: None,
             waited: None,
             usual: UsualTime::default(),
+            curve: ServiceCurve::default(),
         }
     }
 
@@ -181,9 +189,17 @@ impl AutoSlots {
     pub(super) fn answered(&mut self, id: BackendId, answer: Answer) {
         let is_long = answer.time > self.patient_for();
         self.usual.add(answer.time);
+        if !is_long {
+            self.curve.add(answer.at_start, answer.time);
+        }
         let has_many = self.has_many();
         let (counts, is_drained) = match &mut self.stage {
-            Stage::Trial(trial) if !trial.scope.has(id) => return,
+            Stage::Trial(trial) if !trial.scope.has(id) => {
+                if answer.full && !is_long {
+                    self.others.add(answer);
+                }
+                return;
+            }
             Stage::Trial(trial) => {
                 trial.answered += usize::from((answer.ordinal as usize) < trial.slots);
                 (answer.full, answer.at_work <= trial.slots)
@@ -285,7 +301,7 @@ impl AutoSlots {
             Stage::Trial(trial) if trial.aim == Aim::Answers && demand == Demand::Nothing => {
                 Some(self.conclude(&trial, trial.answered > 0 && !trial.has_failed, now))
             }
-            Stage::Trial(trial) => match self.verdict(&trial)? {
+            Stage::Trial(trial) => match trial.verdict(&self.window, &self.compared(&trial))? {
                 true if several && trial.scope != Scope::All && trial.aim != Aim::Answers => {
                     Some(self.begin(Trial { scope: Scope::All, ..trial }, now))
                 }
@@ -312,7 +328,6 @@ impl AutoSlots {
         let (Some(resume), Some(settled)) = (self.resume, self.settled) else { return false };
         if (self.window.mean() - settled).abs() > CHANGED_LOAD_RATIO.ln() {
             (self.pause, self.settled) = (MIN_PAUSE, Some(self.window.mean()));
-            self.too_few = 0;
             return false;
         }
         now < resume
@@ -331,10 +346,17 @@ impl AutoSlots {
 
     /// The search begins anew, with many slots.
     fn return_to_many(&mut self, now: Instant) -> Decision {
-        let usual = std::mem::take(&mut self.usual);
-        let AutoSlots { many, too_few, too_few_until, was_settled, .. } = *self;
-        let kept =
-            AutoSlots { many, too_few, too_few_until, was_settled, usual, ..AutoSlots::new() };
+        let AutoSlots { many, too_few, too_few_until, was_settled, usual, curve, .. } =
+            std::mem::replace(self, AutoSlots::new());
+        let kept = AutoSlots {
+            many,
+            too_few,
+            too_few_until,
+            was_settled,
+            usual,
+            curve,
+            ..AutoSlots::new()
+        };
         *self = AutoSlots { slots: many, ..kept };
         self.end(now, Scope::All)
     }
@@ -358,6 +380,12 @@ impl AutoSlots {
             }
             self.halving = false;
         }
+        // Then no trial would find a better number.
+        if self.curve.knee().slots() == Some(slots) {
+            self.ceiling = None;
+            self.settle();
+            return None;
+        }
         match self.ceiling {
             Some(ceiling) if ceiling > slots + step => Some(((slots + ceiling) / 2, Aim::Gain)),
             _ if slots < least && !self.tried_short_work => Some((least, Aim::NoLoss)),
@@ -375,21 +403,34 @@ impl AutoSlots {
         }
     }
 
-    /// Fewer slots to try, if it is not known that they are too few: half of the requests in flight.
+    /// Fewer slots to try, if it is not known that they are too few.
     fn fewer(&self, waits: bool) -> Option<usize> {
         // Without a queue there is time to know the present throughput well.
         if !waits && self.window.count < ENOUGH_ANSWERS {
             return None;
         }
+        let differs = |more: f64, less: f64| more >= WORTH_TRYING_RATIO * less;
+        let knee = self.curve.knee();
+        if let Some(fewer) = knee.slots() {
+            return differs(self.slots as f64, fewer as f64).then_some(fewer);
+        }
         let in_flight = self.in_flight(&self.window);
         let (half, too_few) = ((in_flight / 2.0).max(1.0), self.too_few as f64);
+        let are_few = half <= FEW;
+        match knee {
+            // Requests that do not disturb one another would only wait elsewhere. Many that came at the same
+            // time all take as long, and only seem not to disturb one another.
+            Knee::Above if are_few => return None,
+            Knee::Unknown if are_few && !waits => return None,
+            Knee::At(_) if !waits => return None,
+            _ => {}
+        }
         let fewer = match () {
             () if half >= NEWLY_BUSY_RATIO * too_few => half,
             // While requests wait, there are as many in flight as the slots allow.
             () if waits => (too_few * in_flight).sqrt(),
             () => return None,
         };
-        let differs = |more: f64, less: f64| more >= WORTH_TRYING_RATIO * less;
         (differs(in_flight, fewer) && differs(fewer, too_few)).then_some(fewer as usize)
     }
 
@@ -410,39 +451,16 @@ impl AutoSlots {
         Trial { scope, slots, base: self.window, aim, answered: 0, left: 0, has_failed: false }
     }
 
+    fn compared(&self, trial: &Trial) -> Compared {
+        let (slots, in_flight) = (self.slots, self.in_flight(&trial.base));
+        Compared { slots, in_flight, usual_time: self.usual.time(), others: self.others }
+    }
+
     fn begin(&mut self, trial: Trial, now: Instant) -> Decision {
         self.stage = Stage::Trial(trial);
         self.window = Window::new(Some(now));
+        self.others = self.window;
         Decision { scope: trial.scope, slots: trial.slots }
-    }
-
-    /// Whether the trial's number is the better one. None while that is unknown.
-    fn verdict(&self, trial: &Trial) -> Option<bool> {
-        let (window, more) = (&self.window, trial.slots > self.slots);
-        let elapsed = window.busy;
-        let longest = trial.base.longest.max(window.longest).max(self.usual.time());
-        let limit = 4 * longest + TRIAL_SLACK;
-        let is_single = matches!(trial.scope, Scope::One(_));
-        if more && is_single && !trial.is_answered() {
-            let most_are = trial.aim == Aim::Answers && trial.is_mostly_answered();
-            return (elapsed > limit).then_some(most_are);
-        }
-        if trial.aim == Aim::Answers {
-            return Some(true);
-        }
-        // Where nobody waits for slots any more, they are enough for the work that comes.
-        let is_calm = window.is_calm() && elapsed > MIN_PAUSE;
-        if window.count < MIN_ANSWERS {
-            let is_endless = elapsed > 16 * limit + MIN_PAUSE;
-            return (is_endless || is_calm).then_some(is_calm && trial.aim == Aim::NoLoss);
-        }
-        let (gain, is_clear) = trial.gain(window, self.in_flight(&trial.base));
-        match is_clear {
-            false if window.count < MAX_ANSWERS && !(is_calm && trial.aim == Aim::Fewer) => None,
-            // More slots must have proved their worth.
-            false if more => Some(false),
-            _ => Some((gain > 0.0) == more),
-        }
     }
 
     fn conclude(&mut self, trial: &Trial, kept: bool, now: Instant) -> Decision {

@@ -17,7 +17,8 @@ impl<B: Clone> Dispatch<B> {
         let Some(member) = self.member_mut(id).filter(|member| member.rule == Slots::Auto) else {
             return;
         };
-        member.long_held.released(ordinal, matches!(report, Report::Answered { .. }));
+        let at_start =
+            member.long_held.released(ordinal, matches!(report, Report::Answered { .. }));
         let full = member.in_flight >= member.room() && waiting > 0;
         // Earlier requests get numbers behind all others.
         let ordinal = ordinal.wrapping_sub(member.granted_before);
@@ -27,7 +28,7 @@ impl<B: Clone> Dispatch<B> {
                 // Those that are held for long have slots of their own.
                 let at_work = member.in_flight.saturating_sub(member.lent);
                 let interval = member.note_answer(time, ended);
-                let answer = Answer { ordinal, at_work, full, time, interval, ended };
+                let answer = Answer { ordinal, at_start, at_work, full, time, interval, ended };
                 self.auto.answered(id, answer);
                 self.answered_at = ticks;
             }

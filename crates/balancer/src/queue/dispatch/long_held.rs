@@ -10,38 +10,46 @@ use std::collections::VecDeque;
 /// The requests in flight at a backend with `auto` slots, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct LongHeld {
-    /// Ordinals, and the ticks at which they were granted.
-    held: VecDeque<(u32, i64)>,
+    held: VecDeque<Held>,
     /// The latest request that was answered.
     answered: Option<u32>,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    ordinal: u32,
+    /// When it was granted.
+    tick: i64,
+    /// Requests that were at work then, this one included.
+    at_start: usize,
+}
+
 impl LongHeld {
-    pub(super) fn granted(&mut self, ordinal: u32, tick: i64) {
-        self.held.push_back((ordinal, tick));
+    pub(super) fn granted(&mut self, ordinal: u32, tick: i64, at_start: usize) {
+        self.held.push_back(Held { ordinal, tick, at_start });
     }
 
-    pub(super) fn released(&mut self, ordinal: u32, answered: bool) {
+    /// Returns how many requests were at work when this one was granted.
+    pub(super) fn released(&mut self, ordinal: u32, answered: bool) -> usize {
         // What is released was mostly granted lately, while the oldest ones stay.
-        if let Some(place) = self.held.iter().rposition(|&(held, _)| held == ordinal) {
-            self.held.remove(place);
-        }
+        let place = self.held.iter().rposition(|held| held.ordinal == ordinal);
+        let held = place.and_then(|place| self.held.remove(place));
         let later = |known: u32| ordinal.wrapping_sub(known) < u32::MAX / 2;
         if answered && self.answered.is_none_or(later) {
             self.answered = Some(ordinal);
         }
+        held.map_or(1, |held| held.at_start)
     }
 
     /// How many were granted at this tick or earlier.
     pub(super) fn since(&self, tick: i64) -> usize {
-        self.held.iter().take_while(|&&(_, granted)| granted <= tick).count()
+        self.held.iter().take_while(|held| held.tick <= tick).count()
     }
 
     /// How many of those were overtaken.
     pub(super) fn overtaken_since(&self, tick: i64) -> usize {
         let Some(answered) = self.answered else { return 0 };
-        let overtaken =
-            |&&(ordinal, _): &&(u32, i64)| answered.wrapping_sub(ordinal) < u32::MAX / 2;
+        let overtaken = |held: &&Held| answered.wrapping_sub(held.ordinal) < u32::MAX / 2;
         self.held.iter().take(self.since(tick)).filter(overtaken).count()
     }
 }

@@ -1,7 +1,10 @@
 //! Another number of slots, and what it brings.
 
+use std::time::Duration;
+
 use crate::backends::backend_id::BackendId;
-use crate::queue::dispatch::auto_slots::window::Window;
+use crate::queue::dispatch::auto_slots::MIN_PAUSE;
+use crate::queue::dispatch::auto_slots::window::{MAX_ANSWERS, MIN_ANSWERS, Window};
 
 /// A number of slots that some backends have for a moment.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +19,17 @@ pub(super) struct Trial {
     pub(super) left: usize,
     /// Whether one of them failed.
     pub(super) has_failed: bool,
+}
+
+/// What a trial is compared with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Compared {
+    /// Of the backends before.
+    pub(super) slots: usize,
+    pub(super) in_flight: f64,
+    pub(super) usual_time: Duration,
+    /// Of the other backends during the trial.
+    pub(super) others: Window,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,14 +63,26 @@ const MAX_EXCEPTIONS_DIVISOR: usize = 4;
 /// Half of the requests must keep this share of the throughput.
 const SAME_RATIO: f64 = 0.97;
 
+/// Backends were full if this share of their slots was taken, on average.
+const FULL_SHARE: f64 = 0.95;
+
+/// A loss that is within what the throughput of a backend with little work varies by, as a logarithm.
+const MAX_CALM_LOSS: f64 = 0.1;
+
+/// How long the first request of a trial may take, beyond four times the longest one so far.
+const SLACK: Duration = Duration::from_millis(50);
+
+/// A trial is void if the service time of other backends changed by this factor.
+const CHANGED_RATIO: f64 = 1.25;
+
 impl Trial {
     /// Whether its first requests are answered, as many as there are slots.
-    pub(super) fn is_answered(&self) -> bool {
+    fn is_answered(&self) -> bool {
         self.answered + self.left >= self.slots
     }
 
     /// The same but for a few, which may be long polls.
-    pub(super) fn is_mostly_answered(&self) -> bool {
+    fn is_mostly_answered(&self) -> bool {
         self.answered + self.left + self.exceptions() >= self.slots
     }
 
@@ -65,24 +91,72 @@ impl Trial {
         self.slots / MAX_EXCEPTIONS_DIVISOR
     }
 
+    /// Whether the trial's number is the better one. None while that is unknown.
+    pub(super) fn verdict(&self, window: &Window, with: &Compared) -> Option<bool> {
+        let (elapsed, is_more) = (window.busy, self.slots > with.slots);
+        let longest = self.base.longest.max(window.longest).max(with.usual_time);
+        let limit = 4 * longest + SLACK;
+        let is_single = matches!(self.scope, Scope::One(_));
+        if is_more && is_single && !self.is_answered() {
+            let most_are = self.aim == Aim::Answers && self.is_mostly_answered();
+            return (elapsed > limit).then_some(most_are);
+        }
+        if self.aim == Aim::Answers {
+            return Some(true);
+        }
+        // Where nobody waits for slots any more, they are enough for the work that comes.
+        let is_calm = window.is_calm() && elapsed > MIN_PAUSE;
+        // One backend has shown that they bring throughput.
+        let is_proven = is_more && self.scope == Scope::All;
+        if window.count < MIN_ANSWERS {
+            let is_endless = elapsed > 16 * limit + MIN_PAUSE;
+            let is_kept = is_calm && (self.aim == Aim::NoLoss || is_proven);
+            return (is_endless || is_calm).then_some(is_kept);
+        }
+        let (gain, is_clear) = self.gain(window, with);
+        match self.aim {
+            _ if !is_more && self.is_void(&with.others) => Some(false),
+            Aim::Fewer if window.is_calm() => is_calm.then_some(gain < MAX_CALM_LOSS),
+            // The times of the few that waited would tell little.
+            Aim::Gain if is_calm => Some(is_proven),
+            _ if !is_clear && window.count < MAX_ANSWERS => None,
+            // More slots must have proved their worth.
+            _ => Some((gain > 0.0) == is_more && (is_clear || !is_more)),
+        }
+    }
+
+    /// Whether backends became slower or faster during the trial, for whatever reason.
+    fn is_void(&self, others: &Window) -> bool {
+        let change = (others.mean() - self.base.mean()).abs();
+        let error = others.error_beside(&self.base).sqrt();
+        others.count >= MIN_ANSWERS && change > CHANGED_RATIO.ln() + 2.0 * error
+    }
+
     /// By how much the larger number of slots gains more than it must, as a logarithm, and whether that is clear.
-    /// `before` is the number that was in flight in the base.
-    pub(super) fn gain(&self, window: &Window, before: f64) -> (f64, bool) {
+    fn gain(&self, window: &Window, with: &Compared) -> (f64, bool) {
         // The throughput of a full backend is its slots over its service time. Logarithms are compared, because
         // a few slow requests would dominate a mean.
-        let ratio = self.slots as f64 / before;
-        let mut change = ratio.ln() - (window.mean() - self.base.mean());
-        if self.aim == Aim::Fewer {
-            // Before, the backend was not full, and its requests in flight varied.
-            change = change.max((window.rate() / self.base.rate()).ln());
-        }
-        let (gain, ratio) = if ratio > 1.0 { (change, ratio) } else { (-change, ratio.recip()) };
+        let ratio = self.slots as f64 / with.in_flight;
+        let by_times = ratio.ln() - (window.mean() - self.base.mean());
+        let by_rates = (window.rate() / self.base.rate()).ln();
+        let was_full = with.in_flight >= FULL_SHARE * with.slots as f64;
+        let change = match self.aim {
+            // Times say nothing if fewer were in flight before.
+            Aim::Fewer if ratio >= 1.0 => by_rates,
+            // They say less if the requests in flight varied, and rates do if a few requests are slow.
+            Aim::Fewer if !was_full || (window.is_even() && self.base.is_even()) => {
+                by_times.max(by_rates)
+            }
+            _ => by_times,
+        };
+        let is_more = self.aim != Aim::Fewer && ratio > 1.0;
+        let (gain, ratio) = if is_more { (change, ratio) } else { (-change, ratio.recip()) };
         let worth = match self.aim {
             Aim::NoLoss => NO_LOSS_RATIO.ln(),
             Aim::Fewer => -SAME_RATIO.ln(),
             _ => (1.0 + MIN_GAIN_SHARE * (ratio - 1.0)).ln(),
         };
-        let error = (window.error() + self.base.error()).sqrt();
+        let error = window.error_beside(&self.base).sqrt();
         (gain - worth, (gain - worth).abs() >= 2.0 * error)
     }
 }

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Answer {
     /// Its number since the backend's slots last changed.
     pub(crate) ordinal: u32,
-    /// Requests at work in the backend, this one included.
+    /// Requests at work in the backend when this one was sent, and now. Both include this one.
+    pub(crate) at_start: usize,
     pub(crate) at_work: usize,
     /// Whether the backend had no free slot and somebody waited.
     pub(crate) full: bool,
@@ -66,6 +67,9 @@ pub(super) struct UsualTime {
 /// Answers that are enough for a clear result, and the most that are waited for if it is unclear.
 pub(super) const MIN_ANSWERS: u32 = 32;
 
+/// Of the logarithms of service times. It is 0.65 if one request in twenty takes forty times as long.
+const MAX_EVEN_VARIANCE: f64 = 0.3;
+
 pub(super) const MAX_ANSWERS: u32 = 8 * MIN_ANSWERS;
 
 impl Window {
@@ -104,12 +108,15 @@ impl Window {
     /// Forgets half of the answers beyond the needed ones.
     pub(super) fn keep_recent(&mut self) {
         if self.count > MAX_ANSWERS {
+            let before = f64::from(self.count);
             for count in [&mut self.count, &mut self.ticks, &mut self.calm] {
                 *count /= 2;
             }
+            let kept = f64::from(self.count) / before;
             let Pace { count, intervals } = &mut self.pace;
-            for sum in [&mut self.sum, &mut self.squares, &mut self.at_work, count, intervals] {
-                *sum /= 2.0;
+            let times = [&mut self.sum, &mut self.squares, &mut self.at_work];
+            for sum in times.into_iter().chain([count, intervals]) {
+                *sum *= kept;
             }
         }
     }
@@ -128,10 +135,22 @@ impl Window {
         self.at_work / f64::from(self.count.max(1))
     }
 
-    /// The square of the mean's standard error.
-    pub(super) fn error(&self) -> f64 {
-        let count = f64::from(self.count.max(2));
-        (self.squares / count - self.mean().powi(2)).max(0.0) / (count - 1.0)
+    /// The square of the standard error of the difference between the means of both. Where one answer in
+    /// twenty is slow, a short window may have none of these, and then seems more exact than it is. So both
+    /// have the larger variance.
+    pub(super) fn error_beside(&self, other: &Window) -> f64 {
+        let variance = self.variance().max(other.variance());
+        [self, other].iter().map(|it| variance / f64::from(it.count.max(2) - 1)).sum()
+    }
+
+    /// Whether no request takes far longer than others.
+    pub(super) fn is_even(&self) -> bool {
+        self.variance() < MAX_EVEN_VARIANCE
+    }
+
+    fn variance(&self) -> f64 {
+        let count = f64::from(self.count.max(1));
+        (self.squares / count - self.mean().powi(2)).max(0.0)
     }
 }
 

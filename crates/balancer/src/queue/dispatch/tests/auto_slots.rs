@@ -4,7 +4,7 @@ use super::*;
 use crate::backends::counters::BackendFault;
 use crate::queue::TICK;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 
 use crate::queue::dispatch::auto_slots::{Answer, AutoSlots, Demand};
 
@@ -38,6 +38,8 @@ struct Simulation {
     before: Vec<u32>,
     /// How many of a hundred clients leave.
     leave: u64,
+    /// Requests at work when each was sent, by backend and ordinal.
+    at_start: HashMap<(usize, u32), usize>,
     /// When each backend last answered.
     last: Vec<u64>,
     /// When each worker or the processor is free.
@@ -69,6 +71,7 @@ impl Simulation {
             ordinals: vec![0; backends],
             before: vec![0; backends],
             leave: 0,
+            at_start: HashMap::new(),
             last: vec![0; backends],
             free: vec![Vec::new(); backends],
             seed: 9,
@@ -98,6 +101,7 @@ impl Simulation {
             Server::OneConnection { micros } => now + self.vary(micros),
         };
         self.in_flight[backend] += 1;
+        self.at_start.insert((backend, self.ordinals[backend]), self.in_flight[backend]);
         self.events.push(Reverse((end, backend, now, self.ordinals[backend])));
         self.ordinals[backend] += 1;
     }
@@ -142,10 +146,14 @@ impl Simulation {
             (self.in_flight[backend], self.last[backend]) = (at_work - 1, at);
             self.answered += 1;
             let (time, ended) = (Duration::from_micros(at - began), self.at(at));
+            let at_start = self.at_start.remove(&(backend, ordinal)).expect("it was sent");
             let interval = Duration::from_micros(at - began.max(last));
             let (id, ordinal) = (subject(backend), ordinal.wrapping_sub(self.before[backend]));
             if self.leave == 0 || self.vary(1 << 20) / 7 % 100 >= self.leave {
-                self.auto.answered(id, Answer { ordinal, at_work, full, time, interval, ended });
+                self.auto.answered(
+                    id,
+                    Answer { ordinal, at_start, at_work, full, time, interval, ended },
+                );
             } else if self.auto.left(id, ordinal) {
                 self.before[backend] = self.ordinals[backend];
             }
@@ -267,7 +275,7 @@ fn auto_slots_follow_a_backend_that_changes() {
 /// Its backend serves many requests at once.
 #[test]
 fn a_burst_after_others_is_served_at_once() {
-    let mut it = Simulation::new(1, |_| Server::Async { wait: 100_000, cpu: 10 });
+    let mut it = Simulation::new(1, |_| Server::Pool { workers: 64, micros: 100_000 });
     (it.waiting, it.burst) = (0, 20);
     for (seconds, micros) in [(0, 700_000), (59, 200_000), (199, 200_000)] {
         it.run(seconds);
@@ -323,7 +331,10 @@ fn one_slot_stays_without_demand() {
         now += TICK;
         let time = Duration::from_millis(5);
         let (ordinal, at_work, full, interval, ended) = (0, 1, false, time, now);
-        auto.answered(subject(0), Answer { ordinal, at_work, full, time, interval, ended });
+        auto.answered(
+            subject(0),
+            Answer { ordinal, at_start: at_work, at_work, full, time, interval, ended },
+        );
         assert_eq!(auto.tick(now, Demand::Met, false, &[subject(0)]), None);
     }
     assert_eq!(auto.slots(), 1);
