@@ -9,6 +9,8 @@ from typing import Any
 from rig import record
 
 SCHEMA = "tenfold/bench-accuracy/1"
+# In the reasons of a verdict.
+CHANGED_SPEED = "the cores changed their speed"
 
 
 @dataclass
@@ -17,6 +19,13 @@ class Trial:
 
     plan: dict[str, Any]
     sweeps: list[dict[str, Any]]
+    # The plans and sweeps before it, during which the cores changed their speed.
+    disturbed: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def is_disturbed(self) -> bool:
+        reasons = [reason for each in (self.plan, *self.sweeps) for reason in each["verdict_reasons"]]
+        return any(CHANGED_SPEED in reason for reason in reasons)
 
 
 @dataclass

@@ -126,6 +126,12 @@ def _requirements(judged: list[Judged]) -> Table:
         _counted("counts the best or one off", sum(e.is_near for e in judged), len(judged), NEAR),
         _counted("or the interval says so", sum(e.is_owned_up_to for e in judged), len(judged), 1),
         _counted("first findings that are right", first, len(judged), 1),
+        [
+            "apps measured again, up to twice, because the cores changed their speed",
+            f"{sum(bool(each.trial.disturbed) for each in judged)} of {len(judged)}",
+            "",
+            "",
+        ],
         ["longest plan, s", f"{slowest:.0f}", "at most 60", verdict(slowest <= 60)],
         ["all plans and all sweeps, s", f"{plan:.0f}, {sweep:.0f}", f"1 : {sweep / plan:.1f}", ""],
     ]
