@@ -7,16 +7,17 @@
 //!
 //! While backends have many slots, their service time by requests in flight shows where further requests only
 //! wait in the backend. As many slots are tried for a moment. They are kept if the throughput stays the same,
-//! or if nobody waits for them. If the service time does not grow, fewer are never tried.
+//! or if hardly anybody waits for them. If few are in flight and the service time does not grow, fewer are not
+//! tried.
 //!
-//! In overload there are always as many requests in flight, and that tells nothing. Then half of them are
-//! tried, and half of those, until throughput falls, and the number is found by bisection. Afterwards a step up
-//! and a step down are tried now and then, less often while nothing changes. If nobody waits any more, backends
+//! In overload the number in flight does not vary, and that tells nothing. Then half of them are tried, and
+//! half of those, until throughput falls, and the number is found by bisection. Afterwards a step up and a
+//! step down are tried now and then, less often while nothing changes. If nobody waits any more, backends
 //! have many slots again, so that a burst starts at once.
 //!
-//! A trial of more slots begins at one backend. If throughput is to grow, it goes on at all. A trial of half
-//! the requests is for all at once, because backends may share what limits them.
-//! If the others became faster or slower meanwhile, a trial at one backend is void.
+//! A trial of more slots begins at one backend. If throughput is to grow, it goes on at all backends. A trial
+//! of half the requests is for all at once, because backends may share what limits them. A step down at one
+//! backend fails if the others became faster or slower meanwhile.
 //!
 //! A fast backend is idle between an answer and the next request if it has few slots. So the number of
 //! requests that it answers within two milliseconds is tried, too. It is kept unless that costs throughput.
@@ -380,10 +381,12 @@ impl AutoSlots {
             }
             self.halving = false;
         }
-        // Then no trial would find a better number.
-        if self.curve.knee().slots() == Some(slots) {
+        // A trial would hardly find a better number. The knee may be an old one, so steps are tried later.
+        if self.settled.is_none() && self.curve.knee().slots() == Some(slots) {
             self.ceiling = None;
             self.settle();
+            self.pause = MAX_PAUSE;
+            self.resume = self.window.began.map(|began| began + MAX_PAUSE);
             return None;
         }
         match self.ceiling {
@@ -403,7 +406,7 @@ impl AutoSlots {
         }
     }
 
-    /// Fewer slots to try, if it is not known that they are too few.
+    /// Fewer slots to try: those of the knee, or else half, if it is not known that this is too few.
     fn fewer(&self, waits: bool) -> Option<usize> {
         // Without a queue there is time to know the present throughput well.
         if !waits && self.window.count < ENOUGH_ANSWERS {
@@ -482,7 +485,8 @@ impl AutoSlots {
             (Aim::Fewer, false) if self.has_many() => {
                 self.settled = Some(trial.base.mean());
                 self.resume = Some(now + self.pause);
-                self.lengthen_pause();
+                // A knee that is none must not be tried every minute.
+                self.pause = (2 * self.pause).min(TOO_FEW_TIME);
             }
             (Aim::Fewer, false) => self.halving = false,
             (Aim::Gain | Aim::NoLoss, _) => self.conclude_step(trial, kept, now),

@@ -60,20 +60,20 @@ const ABOVE_RATIO: f64 = 1.2;
 /// Standard errors by which a growth must exceed chance. It is looked at ten times a second.
 const CLEAR_ERRORS: f64 = 3.0;
 
-/// The same for the lack of a growth, which has no consequence.
+/// The same for the lack of a growth.
 const FLAT_ERRORS: f64 = 2.0;
 
-/// What is added to a knee before it is rounded down. One more would hardly bring throughput.
+/// What is added to a knee before it is rounded down.
 const ROUNDING: f64 = 0.3;
 
-/// A larger knee is not sharp: sometimes few of the requests are where the backend is limited.
+/// A larger knee is not sharp: the backend is idle at moments when most of its requests wait for something else.
 pub(super) const FEW: f64 = 16.0;
 
 impl ServiceCurve {
     pub(super) fn add(&mut self, at_work: usize, time: Duration) {
         let at_work = at_work.max(1);
         let bin = &mut self.bins[(at_work.next_power_of_two().ilog2() as usize).min(BINS - 1)];
-        bin.add(at_work, time.as_secs_f64());
+        bin.add(at_work, time.as_secs_f64().max(1e-6));
         if bin.has_changed() {
             *self = ServiceCurve::default();
             return;
@@ -124,7 +124,7 @@ impl Bin {
         self.at_work += at_work as f64;
         self.sum += time;
         self.squares += time * time;
-        let log = time.max(1e-6).ln();
+        let log = time.ln();
         self.recent += (log - self.recent) / self.count.min(RECENT_ANSWERS);
         self.usual += (log - self.usual) / self.count;
     }

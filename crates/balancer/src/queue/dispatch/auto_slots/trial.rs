@@ -125,7 +125,7 @@ impl Trial {
         }
     }
 
-    /// Whether backends became slower or faster during the trial, for whatever reason.
+    /// Whether the other backends became slower or faster during the trial, for whatever reason.
     fn is_void(&self, others: &Window) -> bool {
         let change = (others.mean() - self.base.mean()).abs();
         let error = others.error_beside(&self.base).sqrt();
