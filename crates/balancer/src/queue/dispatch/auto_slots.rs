@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
 use crate::backends::backend_id::BackendId;
 use crate::queue::TICK;
 use crate::queue::dispatch::auto_slots::service_curve::{FEW, Knee, ServiceCurve};
-use crate::queue::dispatch::auto_slots::trial::{Aim, Compared, Scope, Trial};
+use crate::queue::dispatch::auto_slots::trial::{Aim, Reference, Scope, Trial};
 use crate::queue::dispatch::auto_slots::window::{MIN_ANSWERS, UsualTime, Window};
 
 pub(super) use crate::queue::dispatch::auto_slots::window::{Answer, Demand};
@@ -302,7 +302,7 @@ impl AutoSlots {
             Stage::Trial(trial) if trial.aim == Aim::Answers && demand == Demand::Nothing => {
                 Some(self.conclude(&trial, trial.answered > 0 && !trial.has_failed, now))
             }
-            Stage::Trial(trial) => match trial.verdict(&self.window, &self.compared(&trial))? {
+            Stage::Trial(trial) => match trial.verdict(&self.window, &self.reference(&trial))? {
                 true if several && trial.scope != Scope::All && trial.aim != Aim::Answers => {
                     Some(self.begin(Trial { scope: Scope::All, ..trial }, now))
                 }
@@ -349,16 +349,9 @@ impl AutoSlots {
     fn return_to_many(&mut self, now: Instant) -> Decision {
         let AutoSlots { many, too_few, too_few_until, was_settled, usual, curve, .. } =
             std::mem::replace(self, AutoSlots::new());
-        let kept = AutoSlots {
-            many,
-            too_few,
-            too_few_until,
-            was_settled,
-            usual,
-            curve,
-            ..AutoSlots::new()
-        };
-        *self = AutoSlots { slots: many, ..kept };
+        (self.slots, self.many) = (many, many);
+        (self.too_few, self.too_few_until) = (too_few, too_few_until);
+        (self.was_settled, self.usual, self.curve) = (was_settled, usual, curve);
         self.end(now, Scope::All)
     }
 
@@ -454,9 +447,10 @@ impl AutoSlots {
         Trial { scope, slots, base: self.window, aim, answered: 0, left: 0, has_failed: false }
     }
 
-    fn compared(&self, trial: &Trial) -> Compared {
+    /// What a trial is compared with.
+    fn reference(&self, trial: &Trial) -> Reference {
         let (slots, in_flight) = (self.slots, self.in_flight(&trial.base));
-        Compared { slots, in_flight, usual_time: self.usual.time(), others: self.others }
+        Reference { slots, in_flight, usual_time: self.usual.time(), others: self.others }
     }
 
     fn begin(&mut self, trial: Trial, now: Instant) -> Decision {

@@ -23,7 +23,7 @@ pub(super) struct Trial {
 
 /// What a trial is compared with.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Compared {
+pub(super) struct Reference {
     /// Of the backends before.
     pub(super) slots: usize,
     pub(super) in_flight: f64,
@@ -92,9 +92,9 @@ impl Trial {
     }
 
     /// Whether the trial's number is the better one. None while that is unknown.
-    pub(super) fn verdict(&self, window: &Window, with: &Compared) -> Option<bool> {
-        let (elapsed, is_more) = (window.busy, self.slots > with.slots);
-        let longest = self.base.longest.max(window.longest).max(with.usual_time);
+    pub(super) fn verdict(&self, window: &Window, reference: &Reference) -> Option<bool> {
+        let (elapsed, is_more) = (window.busy, self.slots > reference.slots);
+        let longest = self.base.longest.max(window.longest).max(reference.usual_time);
         let limit = 4 * longest + SLACK;
         let is_single = matches!(self.scope, Scope::One(_));
         if is_more && is_single && !self.is_answered() {
@@ -113,9 +113,9 @@ impl Trial {
             let is_kept = is_calm && (self.aim == Aim::NoLoss || is_proven);
             return (is_endless || is_calm).then_some(is_kept);
         }
-        let (gain, is_clear) = self.gain(window, with);
+        let (gain, is_clear) = self.gain(window, reference);
         match self.aim {
-            _ if !is_more && self.is_void(&with.others) => Some(false),
+            _ if !is_more && self.is_void(&reference.others) => Some(false),
             Aim::Fewer if window.is_calm() => is_calm.then_some(gain < MAX_CALM_LOSS),
             // The times of the few that waited would tell little.
             Aim::Gain if is_calm => Some(is_proven),
@@ -128,18 +128,18 @@ impl Trial {
     /// Whether the other backends became slower or faster during the trial, for whatever reason.
     fn is_void(&self, others: &Window) -> bool {
         let change = (others.mean() - self.base.mean()).abs();
-        let error = others.error_beside(&self.base).sqrt();
+        let error = others.squared_error_beside(&self.base).sqrt();
         others.count >= MIN_ANSWERS && change > CHANGED_RATIO.ln() + 2.0 * error
     }
 
     /// By how much the larger number of slots gains more than it must, as a logarithm, and whether that is clear.
-    fn gain(&self, window: &Window, with: &Compared) -> (f64, bool) {
+    fn gain(&self, window: &Window, reference: &Reference) -> (f64, bool) {
         // The throughput of a full backend is its slots over its service time. Logarithms are compared, because
         // a few slow requests would dominate a mean.
-        let ratio = self.slots as f64 / with.in_flight;
+        let ratio = self.slots as f64 / reference.in_flight;
         let by_times = ratio.ln() - (window.mean() - self.base.mean());
         let by_rates = (window.rate() / self.base.rate()).ln();
-        let was_full = with.in_flight >= FULL_SHARE * with.slots as f64;
+        let was_full = reference.in_flight >= FULL_SHARE * reference.slots as f64;
         let change = match self.aim {
             // Times say nothing if fewer were in flight before.
             Aim::Fewer if ratio >= 1.0 => by_rates,
@@ -156,7 +156,7 @@ impl Trial {
             Aim::Fewer => -SAME_RATIO.ln(),
             _ => (1.0 + MIN_GAIN_SHARE * (ratio - 1.0)).ln(),
         };
-        let error = window.error_beside(&self.base).sqrt();
+        let error = window.squared_error_beside(&self.base).sqrt();
         (gain - worth, (gain - worth).abs() >= 2.0 * error)
     }
 }

@@ -138,7 +138,7 @@ impl Window {
     /// The square of the standard error of the difference between the means of both. Where one answer in
     /// twenty is slow, a short window may have none of these, and then seems more exact than it is. So both
     /// have the larger variance.
-    pub(super) fn error_beside(&self, other: &Window) -> f64 {
+    pub(super) fn squared_error_beside(&self, other: &Window) -> f64 {
         let variance = self.variance().max(other.variance());
         [self, other].iter().map(|it| variance / f64::from(it.count.max(2) - 1)).sum()
     }
