@@ -8,14 +8,13 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import results as recorded
 import tables
 from apps import APPS, App
 from results import Results, Trial
 
-from rig import machine, options, record
+from rig import again, machine, options, record
 from rig.curve import Document
 from rig.options import ROOT, Environment
 from rig.program import main, now
@@ -26,8 +25,6 @@ DOCS = ROOT / "docs" / "accuracy.md"
 BUDGET_S = 60
 # A start, a ladder, and what a count needs beside the time in which it is measured.
 PATIENCE_S = 120
-# How often an app is measured again because the cores changed their speed.
-MOST_AGAIN = 2
 
 
 @dataclass(frozen=True)
@@ -80,11 +77,12 @@ def render(path: Path) -> Sheet:
 def _trial(tenfold: Tenfold, app: App, wanted: Options) -> Trial:
     if app.build:
         subprocess.run(app.build, cwd=app.config.parent, check=True)
-    disturbed: list[dict[str, Any]] = []
-    while (trial := _measured(tenfold, app, wanted)).is_disturbed and len(disturbed) < MOST_AGAIN:
-        print(f"bench: {now()} {app.name} is measured again: the cores changed their speed", file=sys.stderr)
-        disturbed.append({"plan": trial.plan, "sweeps": trial.sweeps})
-    return dataclasses.replace(trial, disturbed=disturbed)
+    trial, disturbed = again.undisturbed(
+        lambda: _measured(tenfold, app, wanted), lambda trial: trial.is_disturbed
+    )
+    return dataclasses.replace(
+        trial, disturbed=[{"plan": each.plan, "sweeps": each.sweeps} for each in disturbed]
+    )
 
 
 def _measured(tenfold: Tenfold, app: App, wanted: Options) -> Trial:

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import results as recorded
 import sweep
@@ -15,7 +14,7 @@ import tables
 from apps import APPS, App
 from results import Results, Trial
 
-from rig import machine, options, record
+from rig import again, machine, options, record
 from rig.child import ChildFailed
 from rig.options import ROOT, Misuse
 from rig.program import GeneratorFailed, main, now
@@ -26,8 +25,6 @@ DOCS = ROOT / "docs" / "accuracy.md"
 BUDGET_S = 60
 # What a plan takes beside its budget: starts, and an answer that is under way.
 PATIENCE_S = 120
-# How often an app is planned again because its plan is suspect.
-MOST_AGAIN = 2
 FAILURES = (TenfoldFailed, GeneratorFailed, ChildFailed, OSError, subprocess.SubprocessError)
 
 
@@ -70,12 +67,11 @@ def _begun(path: Path, names: list[str], sweep_s: float) -> Results:
 def _trial(tenfold: Tenfold, program: Path, app: App, sweep_s: float) -> Trial:
     # The plan comes first: a user's balancer has the slots that it names.
     arguments = ["--quiet", "--config", str(app.config), "--budget", f"{BUDGET_S}s"]
-    suspect: list[dict[str, Any]] = []
-    while (plan := tenfold.document("plan", arguments, PATIENCE_S))["verdict"] == "suspect":
-        if len(suspect) == MOST_AGAIN:
-            break
-        # It is no answer, and says what to do: plan again.
-        suspect.append(plan)
+    # A suspect plan is no answer, and says what to do: plan again.
+    plan, suspect = again.undisturbed(
+        lambda: tenfold.document("plan", arguments, PATIENCE_S),
+        lambda plan: plan["verdict"] == "suspect",
+    )
     slots = plan["balancer_slots"]
     # The machine wanders: two sweeps show by how much.
     first, second = (sweep.sweep(program, app, slots, sweep_s) for _ in range(2))
