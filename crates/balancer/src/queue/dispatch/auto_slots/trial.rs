@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use crate::backends::backend_id::BackendId;
-use crate::queue::dispatch::auto_slots::MIN_PAUSE;
 use crate::queue::dispatch::auto_slots::window::{MAX_ANSWERS, MIN_ANSWERS, Window};
 
 /// A number of slots that some backends have for a moment.
@@ -69,6 +68,9 @@ const FULL_SHARE: f64 = 0.95;
 /// A loss that is within what the throughput of a backend with little work varies by, as a logarithm.
 const MAX_CALM_LOSS: f64 = 0.1;
 
+/// Whether anybody waits for slots is clear after this time.
+const CALM_TIME: Duration = Duration::from_secs(2);
+
 /// How long the first request of a trial may take, beyond four times the longest one so far.
 const SLACK: Duration = Duration::from_millis(50);
 
@@ -105,11 +107,11 @@ impl Trial {
             return Some(true);
         }
         // Where nobody waits for slots any more, they are enough for the work that comes.
-        let is_calm = window.is_calm() && elapsed > MIN_PAUSE;
+        let is_calm = window.is_calm() && elapsed > CALM_TIME;
         // One backend has shown that they bring throughput.
         let is_proven = is_more && self.scope == Scope::All;
         if window.count < MIN_ANSWERS {
-            let is_endless = elapsed > 16 * limit + MIN_PAUSE;
+            let is_endless = elapsed > 16 * limit + CALM_TIME;
             let is_kept = is_calm && (self.aim == Aim::NoLoss || is_proven);
             return (is_endless || is_calm).then_some(is_kept);
         }
