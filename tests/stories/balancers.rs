@@ -124,6 +124,19 @@ fn nothing_of_a_balancer_outlives_a_killed_tenfold() {
 }
 
 #[test]
+fn slots_are_searched_for_where_the_balancer_can() {
+    let _machine = shared();
+    for (more, told) in [
+        ("", "as many requests at once in each instance as fit"),
+        ("--balancer haproxy", "256 requests at once in each instance (unmeasured"),
+    ] {
+        let home = Home::new();
+        let up = home.serve(&format!("up --listen 127.0.0.1:0 {more} -- {APP} demo-app"));
+        up.tells(told);
+    }
+}
+
+#[test]
 fn a_balancer_that_cannot_be_used_is_refused_with_a_remedy() {
     let _machine = shared();
     let home = Home::new();

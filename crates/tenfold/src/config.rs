@@ -48,7 +48,7 @@ use std::time::Duration;
 use load::{StartError, bounded_read};
 use serde::{Deserialize, Serialize};
 
-pub use app::{SLOTS, check_count, cpu};
+pub use app::{UNMEASURED_SLOTS, check_count, cpu};
 pub use app_settings::app_settings;
 pub use arguments::{
     AppArguments, BalancingArguments, GoalArguments, LimitArguments, RequestArguments,

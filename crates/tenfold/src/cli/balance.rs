@@ -28,7 +28,7 @@ pub struct Arguments {
     /// Address of a server, or unix:PATH; may be given several times
     #[arg(long = "to", value_name = "HOST:PORT", value_parser = server)]
     to: Vec<(String, Address)>,
-    /// Most requests in flight at one server, or `auto` [default: 256]
+    /// Most requests in flight at one server, or `auto` [default: auto]
     #[arg(long, value_name = "K", value_parser = quantity::slots, env = "TENFOLD_SLOTS")]
     slots: Option<Slots>,
     /// CPU quota that each server already has, as by `docker run --cpus 0.5`; idle servers then take turns [default: no quota]

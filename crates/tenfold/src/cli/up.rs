@@ -50,7 +50,7 @@ pub struct Arguments {
     /// What balances: Tenfold itself, or the nginx or HAProxy of this machine [default: tenfold]
     #[arg(help_heading = "Balancer", long, value_name = "NAME", env = "TENFOLD_BALANCER")]
     balancer: Option<BalancerProgram>,
-    /// Most requests in flight at one instance, or `auto` [default: what the last plan of this command found]
+    /// Most requests in flight at one instance, or `auto` [default: what the last plan of this command found, or else auto]
     #[arg(long, value_name = "K", value_parser = quantity::slots, env = "TENFOLD_SLOTS")]
     slots: Option<Slots>,
     /// Configuration file [default: tenfold.toml here, if no command is given]
@@ -81,7 +81,8 @@ impl Arguments {
             balancing.tell_check();
             return Ok(Outcome::Done);
         }
-        let mut launches: Vec<Launch> = balancing.apps.iter().filter_map(Launch::of).collect();
+        let launch_of = |served| Launch::of(served, balancing.program);
+        let mut launches: Vec<Launch> = balancing.apps.iter().filter_map(launch_of).collect();
         let stop = Stop::listen_as_service()?;
         reexec::listen()?;
         let mut takeover = Takeover::begin(&balancing).await?;
@@ -254,11 +255,11 @@ struct Launch {
 }
 
 impl Launch {
-    fn of(served: &Served) -> Option<Launch> {
+    fn of(served: &Served, balancer: BalancerProgram) -> Option<Launch> {
         let Members::Instances { runnable, count, slots, backend } = &served.members else {
             return None;
         };
-        let (slots, source) = self::slots(*slots, &runnable.source);
+        let (slots, source) = self::slots(*slots, &runnable.source, balancer);
         let backend = Backend { slots, ..(**backend).clone() };
         let to_run = ToRun { id: served.id, runnable: (**runnable).clone(), backend };
         Some(Launch { to_run, said: *count, found: 0, source })
@@ -295,7 +296,11 @@ impl Launch {
 }
 
 /// Slots, and where the number comes from.
-fn slots(said: Option<Slots>, source: &InstanceSource) -> (Slots, &'static str) {
+fn slots(
+    said: Option<Slots>,
+    source: &InstanceSource,
+    balancer: BalancerProgram,
+) -> (Slots, &'static str) {
     if let Some(slots) = said {
         return (slots, "as configured");
     }
@@ -307,8 +312,10 @@ fn slots(said: Option<Slots>, source: &InstanceSource) -> (Slots, &'static str) 
         .unwrap_or_default();
     let slots = |plan: Plan| plan.balancer_slots.filter(|_| plan.verdict != Verdict::Invalid);
     let found = plans.iter().filter_map(|d| serde_json::from_str(d).ok().and_then(slots)).next();
-    match found {
-        Some(slots) => (slots.into(), "found by the last plan"),
-        None => (config::SLOTS.into(), "unmeasured: `tenfold plan` finds what fits"),
+    let unmeasured = "unmeasured: `tenfold plan` finds what fits";
+    match (found, balancer) {
+        (Some(slots), _) => (slots.into(), "found by the last plan"),
+        (None, BalancerProgram::Tenfold) => (Slots::Auto, unmeasured),
+        (None, _) => (config::UNMEASURED_SLOTS.into(), unmeasured),
     }
 }

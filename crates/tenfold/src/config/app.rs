@@ -153,9 +153,9 @@ pub struct BackendTable {
     cpus: Option<Cpus>,
 }
 
-/// Without a plan nothing is known of an app: many enough for any thread pool. With this many slots
-/// the policy still picks the backend with the fewest requests in flight.
-pub const SLOTS: usize = 256;
+/// The slots of an app of which nothing is known, where they are not searched for: many enough for any thread
+/// pool. With so many slots the policy still picks the backend with the fewest requests in flight.
+pub const UNMEASURED_SLOTS: usize = 256;
 
 /// For what C would end there.
 const NUL: &str = "no program can be given a NUL: take \\u0000 out of the text";
@@ -348,7 +348,7 @@ impl AppTable {
 
     /// A backend of this app with what all of them have in common.
     pub fn backend(&self, name: &str, address: Address) -> Backend {
-        let default = Backend::new(name, address, self.slots.unwrap_or(SLOTS.into()));
+        let default = Backend::new(name, address, self.slots.unwrap_or(Slots::Auto));
         Backend {
             max_connections: self.max_connections.or(default.max_connections),
             max_upgraded: self.max_upgraded.unwrap_or(default.max_upgraded),

@@ -9,7 +9,7 @@ use load::{Reason, Report, Run, Series};
 use observe::{Machine, MemoryLimit, Usage};
 
 use super::{Measured, Row, Size};
-use crate::config::{Goal, MeasuredBalancer, Request, Runnable, SLOTS};
+use crate::config::{Goal, MeasuredBalancer, Request, Runnable, UNMEASURED_SLOTS};
 use crate::document::resources::Limited;
 use crate::document::times::to_ms;
 use crate::document::verdict::Verdict;
@@ -80,7 +80,7 @@ impl Measurement {
             runnable,
             &self.drivers,
             &MeasuredBalancer::default(),
-            SLOTS,
+            UNMEASURED_SLOTS,
             patience,
             patience,
             stop,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::comment::comment;
 use super::units::Units;
-use crate::config::SLOTS;
+use crate::config::UNMEASURED_SLOTS;
 use crate::document::app::AppSettings;
 use crate::document::plan::Plan;
 use crate::document::resources::Limits;
@@ -280,7 +280,7 @@ fn slots(plan: &Plan) -> (usize, String) {
             ),
         ),
         (Some(given), None) => (given, "up to there more of them helped one instance".to_owned()),
-        (None, _) => (SLOTS, "unmeasured, as `tenfold up` takes it then".to_owned()),
+        (None, _) => (UNMEASURED_SLOTS, "unmeasured: enough for any thread pool".to_owned()),
     }
 }
 

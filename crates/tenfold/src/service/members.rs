@@ -94,7 +94,7 @@ impl Membership for Members {
             address: member.address,
             slots: match slots {
                 Slots::Fixed(slots) => slots,
-                Slots::Auto => config::SLOTS,
+                Slots::Auto => config::UNMEASURED_SLOTS,
             },
             draining: false,
         };

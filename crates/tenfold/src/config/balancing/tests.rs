@@ -254,6 +254,13 @@ fn impossible_settings_are_found_before_the_start() {
     assert!(message.starts_with("127.0.0.1:1 is there twice: remove one"), "{message}");
 }
 
+#[test]
+fn slots_that_nobody_gives_are_searched_for() {
+    let balancing = balance("[app]\nbackends = [\"127.0.0.1:1\"]").unwrap();
+    let Members::Servers { servers, backend } = &balancing.apps[0].members else { panic!() };
+    assert_eq!([servers[0].slots, backend.slots], [Slots::Auto; 2]);
+}
+
 /// Errors that only the balancer finds name the line, too.
 #[test]
 fn the_key_at_fault_is_named() {
