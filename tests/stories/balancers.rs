@@ -126,13 +126,11 @@ fn nothing_of_a_balancer_outlives_a_killed_tenfold() {
 #[test]
 fn slots_are_searched_for_where_the_balancer_can() {
     let _machine = shared();
-    for (more, told) in [
-        ("", "as many requests at once in each instance as fit"),
-        ("--balancer haproxy", "256 requests at once in each instance (unmeasured"),
-    ] {
+    // A search begins with one.
+    for (program, slots) in [("tenfold", 1), ("haproxy", 256)] {
         let home = Home::new();
-        let up = home.serve(&format!("up --listen 127.0.0.1:0 {more} -- {APP} demo-app"));
-        up.tells(told);
+        let _up = behind(&home, program, 1);
+        assert_eq!(json(&home.run("status --json"))["instances"][0]["slots"], slots, "{program}");
     }
 }
 
