@@ -7,12 +7,12 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use balancer::{AppId, Backend, Balancer, Cleartext};
+use balancer::{AppId, Backend, Balancer, Cleartext, Slots};
 
 use crate::faults::span;
 use crate::harness::alone;
 
-/// Slots of the server that is attacked.
+/// Slots of the server that is attacked, if they are not searched for.
 const SLOTS: usize = 16;
 
 /// slowhttptest attacks from 127.0.0.1.
@@ -116,25 +116,35 @@ fn response_times(address: SocketAddr, span: Duration) -> Vec<Duration> {
 }
 
 /// The victim is served during an attack, which ends when it is told.
-fn withstand(attack: impl FnOnce(SocketAddr, &AtomicBool) + Send) {
+fn withstand(attack: impl Fn(SocketAddr, &AtomicBool) + Sync) {
     let _machine = alone();
+    for slots in [Slots::Fixed(SLOTS), Slots::Auto] {
+        withstand_with(slots, &attack);
+    }
+}
+
+fn withstand_with(slots: Slots, attack: &(impl Fn(SocketAddr, &AtomicBool) + Sync)) {
+    let span = span() / 2;
     let mut config = balancer::Config { threads: 1, ..balancer::Config::default() };
     config.listeners[0].cleartext = Cleartext::Http1AndH2c;
     let balancer = Balancer::start(config).unwrap();
-    balancer.handle().add(AppId::FIRST, Backend::new("server", server(), SLOTS));
+    balancer.handle().add(AppId::FIRST, Backend::new("server", server(), slots));
     let address = balancer.local_addr();
     let p99 = |times: &[Duration]| times[times.len() * 99 / 100];
-    let before = p99(&response_times(address, span().min(BEFORE)));
+    let before = p99(&response_times(address, span.min(BEFORE)));
     let over = AtomicBool::new(false);
     let during = std::thread::scope(|scope| {
         scope.spawn(|| attack(address, &over));
-        let times = std::panic::catch_unwind(|| response_times(address, span()));
+        let times = std::panic::catch_unwind(|| response_times(address, span));
         over.store(true, Ordering::Relaxed);
         p99(&times.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
-    println!("p99: {before:?} before, {during:?} during");
+    println!("p99 with {slots} slots: {before:?} before, {during:?} during");
     let is_soak = std::env::var_os("SOAK_SECONDS").is_some();
-    assert!(!is_soak || during <= 2 * before, "p99: {before:?} before, {during:?} during");
+    assert!(
+        !is_soak || during <= 2 * before,
+        "p99 with {slots} slots: {before:?} before, {during:?} during"
+    );
 }
 
 #[test]
