@@ -113,7 +113,9 @@ impl Trial {
         if window.count < MIN_ANSWERS {
             let is_endless = elapsed > 16 * limit + CALM_TIME;
             let is_kept = is_calm && (self.aim == Aim::NoLoss || is_proven);
-            return (is_endless || is_calm).then_some(is_kept);
+            // Few requests wait with light load. Then it takes longer to know what fewer slots cost.
+            let is_over = is_endless || (is_calm && self.aim != Aim::Fewer);
+            return is_over.then_some(is_kept);
         }
         let (gain, is_clear) = self.gain(window, reference);
         match self.aim {

@@ -392,6 +392,7 @@ fn found_slots_serve_as_well_as_the_best_number() {
         ("async, busy", 790.0, 130.0),
         ("uneven, busy", 850.0, 250.0),
         ("serial, busy", 155.0, 75.0),
+        ("serial, light", 75.0, 32.0),
         ("one in 20 s", 0.01, 10.0),
     ] {
         let found = World::new(kind(name), Slots::Auto, SEEDS[0]).run();
