@@ -106,7 +106,7 @@ struct World {
 }
 
 /// Of the requests. What a search finds depends on chance.
-const SEEDS: [u64; 4] = [7, 11, 999, 123_457];
+const SEEDS: [u64; 8] = [7, 11, 999, 123_457, 1, 42, 2026, 31_337];
 
 /// What the search had until then does not count.
 const SETTLED: u64 = 20_000_000;
