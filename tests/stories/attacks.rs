@@ -123,6 +123,7 @@ fn withstand(attack: impl Fn(SocketAddr, &AtomicBool) + Sync) {
     }
 }
 
+/// The server has these slots.
 fn withstand_with(slots: Slots, attack: &(impl Fn(SocketAddr, &AtomicBool) + Sync)) {
     let span = span() / 2;
     let mut config = balancer::Config { threads: 1, ..balancer::Config::default() };

@@ -153,8 +153,8 @@ pub struct BackendTable {
     cpus: Option<Cpus>,
 }
 
-/// The slots of an app of which nothing is known, where they are not searched for: many enough for any thread
-/// pool. With so many slots the policy still picks the backend with the fewest requests in flight.
+/// The slots of an unmeasured app where nothing searches for them. They are enough for any thread pool, and the
+/// policy still picks the backend with the fewest requests in flight.
 pub const UNMEASURED_SLOTS: usize = 256;
 
 /// For what C would end there.
