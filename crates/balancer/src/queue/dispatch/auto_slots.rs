@@ -74,6 +74,8 @@ pub(super) struct AutoSlots {
     waited: Option<Instant>,
     usual: UsualTime,
     curve: ServiceCurve,
+    /// The last knee of the curve.
+    knee: Option<usize>,
 }
 
 /// What to change about the slots of some backends.
@@ -165,6 +167,7 @@ impl AutoSlots {
             waited: None,
             usual: UsualTime::default(),
             curve: ServiceCurve::default(),
+            knee: None,
         }
     }
 
@@ -194,6 +197,9 @@ impl AutoSlots {
             self.curve.add(answer.at_start, answer.time);
         }
         let has_many = self.has_many();
+        if answer.full {
+            self.waited = Some(answer.ended);
+        }
         let (counts, is_drained) = match &mut self.stage {
             Stage::Trial(trial) if !trial.scope.has(id) => {
                 if answer.full && !is_long {
@@ -329,6 +335,7 @@ impl AutoSlots {
         let (Some(resume), Some(settled)) = (self.resume, self.settled) else { return false };
         if (self.window.mean() - settled).abs() > CHANGED_LOAD_RATIO.ln() {
             (self.pause, self.settled) = (MIN_PAUSE, Some(self.window.mean()));
+            (self.too_few, self.too_few_until) = (0, None);
             return false;
         }
         now < resume
@@ -364,6 +371,7 @@ impl AutoSlots {
     fn candidate(&mut self, waits: bool, is_held: bool) -> Option<(usize, Aim)> {
         let (slots, step) = (self.slots, step(self.slots));
         let least = self.slots_of_short_work();
+        self.knee = self.curve.knee().slots().or(self.knee);
         if self.halving {
             if let Some(fewer) = self.fewer(waits).filter(|&fewer| fewer >= least && !is_held) {
                 return Some((fewer, Aim::Fewer));
@@ -375,7 +383,7 @@ impl AutoSlots {
             self.halving = false;
         }
         // A trial would hardly find a better number. The knee may be an old one, so steps are tried later.
-        if self.settled.is_none() && self.curve.knee().slots() == Some(slots) {
+        if self.settled.is_none() && self.knee == Some(slots) {
             self.ceiling = None;
             self.settle();
             self.pause = MAX_PAUSE;
@@ -393,7 +401,9 @@ impl AutoSlots {
             _ if self.window.is_calm() => None,
             _ => {
                 let lower = slots.saturating_sub(step);
-                let down = self.next == Direction::Down && lower >= least;
+                // Of few slots, one less costs much while it is tried.
+                let is_refuted = lower <= self.too_few && slots as f64 <= FEW;
+                let down = self.next == Direction::Down && lower >= least && !is_refuted;
                 Some((if down { lower } else { (slots + step).min(MAX_SLOTS) }, Aim::Gain))
             }
         }
@@ -427,7 +437,10 @@ impl AutoSlots {
             () if waits => (too_few * in_flight).sqrt(),
             () => return None,
         };
-        (differs(in_flight, fewer) && differs(fewer, too_few)).then_some(fewer as usize)
+        let is_worth = differs(in_flight, fewer) && differs(fewer, too_few);
+        // The mean in flight is a little below the slots.
+        let fewer = (fewer + 0.1) as usize;
+        (is_worth && fewer > self.too_few).then_some(fewer)
     }
 
     fn settle(&mut self) {

@@ -41,7 +41,7 @@ const BINS: usize = 11;
 const MIN_ANSWERS: f64 = 12.0;
 
 /// Half of the answers are forgotten if there are more, because a backend changes.
-const MAX_ANSWERS: f64 = 1024.0;
+const MAX_ANSWERS: f64 = 2048.0;
 
 /// All is forgotten if the last service times of a bin differ by this factor from its others.
 const CHANGED_RATIO: f64 = 1.5;
@@ -64,7 +64,7 @@ const CLEAR_ERRORS: f64 = 3.0;
 const FLAT_ERRORS: f64 = 2.0;
 
 /// What is added to a knee before it is rounded down.
-const ROUNDING: f64 = 0.3;
+const ROUNDING: f64 = 0.2;
 
 /// A larger knee is not sharp: the backend is idle at moments when most of its requests wait for something else.
 pub(super) const FEW: f64 = 16.0;
@@ -88,23 +88,39 @@ impl ServiceCurve {
     /// The throughput with many requests times the service time with few. This product is where throughput
     /// is highest and nothing waits (Kleinrock 1979); BBR finds it for a network path in the same way.
     pub(super) fn knee(&self) -> Knee {
-        let mut known = self.bins.iter().filter(|bin| bin.count >= MIN_ANSWERS);
+        let mut known = self.known();
         let (Some(fewest), Some(most)) = (known.next(), known.next_back()) else {
             return Knee::Unknown;
         };
-        let growth = (most.mean() / fewest.mean()).ln();
-        // Where one answer in twenty is slow, a bin may have none of these, and seems more exact than it is.
-        let variance = self.bins.iter().map(Bin::variance).fold(0.0, f64::max);
-        let error = (variance * (1.0 / most.count + 1.0 / fewest.count)).sqrt();
+        let (growth, error) = self.growth(fewest, most);
         if growth - CLEAR_ERRORS * error < MIN_GROWTH_RATIO.ln() {
-            let is_flat = growth + FLAT_ERRORS * error < MAX_FLAT_RATIO.ln();
-            return if is_flat { Knee::Above } else { Knee::Unknown };
+            return if self.is_flat(most) { Knee::Above } else { Knee::Unknown };
         }
         let knee = most.number() / growth.exp();
         if fewest.number() > 1.0 && knee < ABOVE_RATIO * fewest.number() {
             return Knee::Below;
         }
         Knee::At(knee.max(1.0))
+    }
+
+    /// Whether no known number has another service time than this one.
+    fn is_flat(&self, most: &Bin) -> bool {
+        self.known().all(|bin| {
+            let (growth, error) = self.growth(bin, most);
+            growth.abs() + FLAT_ERRORS * error < MAX_FLAT_RATIO.ln()
+        })
+    }
+
+    fn known(&self) -> impl DoubleEndedIterator<Item = &Bin> {
+        self.bins.iter().filter(|bin| bin.count >= MIN_ANSWERS)
+    }
+
+    /// By how much the service time grows, as a logarithm, and the standard error of that.
+    fn growth(&self, fewer: &Bin, more: &Bin) -> (f64, f64) {
+        // Where one answer in twenty is slow, a bin may have none of these, and seems more exact than it is.
+        let variance = self.bins.iter().map(Bin::variance).fold(0.0, f64::max);
+        let error = (variance * (1.0 / more.count + 1.0 / fewer.count)).sqrt();
+        ((more.mean() / fewer.mean()).ln(), error)
     }
 }
 

@@ -71,6 +71,9 @@ const MAX_CALM_LOSS: f64 = 0.1;
 /// Whether anybody waits for slots is clear after this time.
 const CALM_TIME: Duration = Duration::from_secs(2);
 
+/// How long fewer slots are tried while hardly anybody waits for one.
+const PATIENT_TIME: Duration = Duration::from_secs(30);
+
 /// How long the first request of a trial may take, beyond four times the longest one so far.
 const SLACK: Duration = Duration::from_millis(50);
 
@@ -111,10 +114,12 @@ impl Trial {
         // One backend has shown that they bring throughput.
         let is_proven = is_more && self.scope == Scope::All;
         if window.count < MIN_ANSWERS {
-            let is_endless = elapsed > 16 * limit + CALM_TIME;
-            let is_kept = is_calm && (self.aim == Aim::NoLoss || is_proven);
             // Few requests wait with light load. Then it takes longer to know what fewer slots cost.
-            let is_over = is_endless || (is_calm && self.aim != Aim::Fewer);
+            let is_patient = is_calm && self.aim == Aim::Fewer;
+            let patience = if is_patient { PATIENT_TIME } else { CALM_TIME };
+            let is_endless = elapsed > 16 * limit + patience;
+            let is_kept = is_calm && (self.aim == Aim::NoLoss || is_proven);
+            let is_over = is_endless || (is_calm && !is_patient);
             return is_over.then_some(is_kept);
         }
         let (gain, is_clear) = self.gain(window, reference);
@@ -160,7 +165,11 @@ impl Trial {
             Aim::Fewer => -SAME_RATIO.ln(),
             _ => (1.0 + MIN_GAIN_SHARE * (ratio - 1.0)).ln(),
         };
-        let error = window.squared_error_beside(&self.base).sqrt();
+        let error = match self.aim {
+            Aim::Fewer => window.squared_error_of_queues(&self.base),
+            _ => window.squared_error_beside(&self.base),
+        }
+        .sqrt();
         (gain - worth, (gain - worth).abs() >= 2.0 * error)
     }
 }

@@ -72,6 +72,10 @@ const MAX_EVEN_VARIANCE: f64 = 0.3;
 
 pub(super) const MAX_ANSWERS: u32 = 8 * MIN_ANSWERS;
 
+/// So many answers within the time of the slowest one tell something each. This was chosen by
+/// `make bench-choosing`.
+const INDEPENDENT_ANSWERS: f64 = 8.0;
+
 impl Window {
     pub(super) fn new(began: Option<Instant>) -> Self {
         Window { began, last: began, ..Window::default() }
@@ -135,12 +139,32 @@ impl Window {
         self.at_work / f64::from(self.count.max(1))
     }
 
-    /// The square of the standard error of the difference between the means of both. Where one answer in
-    /// twenty is slow, a short window may have none of these, and then seems more exact than it is. So both
-    /// have the larger variance.
+    /// The square of the standard error of the difference between the means of both.
     pub(super) fn squared_error_beside(&self, other: &Window) -> f64 {
-        let variance = self.variance().max(other.variance());
-        [self, other].iter().map(|it| variance / f64::from(it.count.max(2) - 1)).sum()
+        let variance = self.larger_variance(other);
+        [self, other].iter().map(|it| variance / it.answers_but_one()).sum()
+    }
+
+    /// The same if requests wait behind one another, so that all behind a slow one are slow.
+    pub(super) fn squared_error_of_queues(&self, other: &Window) -> f64 {
+        let variance = self.larger_variance(other);
+        [self, other].iter().map(|it| variance / it.independent_answers()).sum()
+    }
+
+    /// Where one answer in twenty is slow, a short window may have none of these, and then seems more exact
+    /// than it is. So both have the larger variance.
+    fn larger_variance(&self, other: &Window) -> f64 {
+        self.variance().max(other.variance())
+    }
+
+    fn answers_but_one(&self) -> f64 {
+        f64::from(self.count.max(2) - 1)
+    }
+
+    fn independent_answers(&self) -> f64 {
+        let slowest = self.longest.as_secs_f64().max(1e-6);
+        let most = INDEPENDENT_ANSWERS * self.busy.as_secs_f64() / slowest;
+        self.answers_but_one().min(most.max(1.0))
     }
 
     /// Whether no request takes far longer than others.

@@ -393,6 +393,9 @@ fn found_slots_serve_as_well_as_the_best_number() {
         ("uneven, busy", 850.0, 250.0),
         ("serial, busy", 155.0, 75.0),
         ("serial, light", 75.0, 32.0),
+        ("two cores, overload", 99.0, 2110.0),
+        ("quota, light", 155.0, 6.5),
+        ("cold start, overload", 795.0, 265.0),
         ("one in 20 s", 0.01, 10.0),
     ] {
         let found = World::new(kind(name), Slots::Auto, SEEDS[0]).run();

@@ -28,6 +28,13 @@ fn requests_that_do_not_disturb_one_another_have_no_knee() {
     assert_eq!(curve(1..=8, 40, |_| 100.0).knee(), Knee::Above);
 }
 
+/// Other backends were busier at first. Then they share what limits them.
+#[test]
+fn times_that_fall_and_rise_are_not_flat() {
+    let shared = |number: usize| if number <= 8 { 1000.0 } else { 30.0 * number as f64 };
+    assert_eq!(curve(8..=33, 20, shared).knee(), Knee::Unknown);
+}
+
 #[test]
 fn a_number_that_is_always_the_same_tells_nothing() {
     assert_eq!(curve(50..=50, 100, |_| 100.0).knee(), Knee::Unknown);
