@@ -335,7 +335,6 @@ impl AutoSlots {
         let (Some(resume), Some(settled)) = (self.resume, self.settled) else { return false };
         if (self.window.mean() - settled).abs() > CHANGED_LOAD_RATIO.ln() {
             (self.pause, self.settled) = (MIN_PAUSE, Some(self.window.mean()));
-            (self.too_few, self.too_few_until) = (0, None);
             return false;
         }
         now < resume
@@ -383,7 +382,7 @@ impl AutoSlots {
             self.halving = false;
         }
         // A trial would hardly find a better number. The knee may be an old one, so steps are tried later.
-        if self.settled.is_none() && self.knee == Some(slots) {
+        if self.settled.is_none() && self.knee == Some(slots) && self.window.is_calm() {
             self.ceiling = None;
             self.settle();
             self.pause = MAX_PAUSE;
@@ -401,9 +400,7 @@ impl AutoSlots {
             _ if self.window.is_calm() => None,
             _ => {
                 let lower = slots.saturating_sub(step);
-                // Of few slots, one less costs much while it is tried.
-                let is_refuted = lower <= self.too_few && slots as f64 <= FEW;
-                let down = self.next == Direction::Down && lower >= least && !is_refuted;
+                let down = self.next == Direction::Down && lower >= least;
                 Some((if down { lower } else { (slots + step).min(MAX_SLOTS) }, Aim::Gain))
             }
         }
@@ -525,6 +522,10 @@ impl AutoSlots {
             if !searching {
                 self.next = if up { Direction::Down } else { Direction::Up };
                 self.lengthen_pause();
+                // Of few slots, one less costs much while it is tried.
+                if !up && self.slots as f64 <= FEW {
+                    self.pause = MAX_PAUSE;
+                }
             }
         }
         if !searching {
