@@ -72,6 +72,8 @@ const RECENT: usize = 10;
 const MOST_ROWS: usize = 500;
 /// How often a running load is looked at for its end.
 const LOOK: Duration = Duration::from_millis(200);
+/// How often the document of a load that ends is looked for, until it is given up.
+const MOST_LOOKS_AT_ENDING: u32 = 25;
 
 impl Loads {
     pub fn current(&self) -> Option<Current> {
@@ -308,7 +310,7 @@ impl Dashboard {
     /// The document of the load that runs, as far as it is, or ran last. Its windows are most of its cost.
     pub async fn load_document(&self, with_windows: bool) -> Result<Arc<Document>, Refusal> {
         let Some(current) = self.loads.current() else {
-            return self.loads.ended().ok_or_else(none);
+            return self.ended_document().await;
         };
         let mut report = current.run.snapshot();
         let steered = current.control.present().steered;
@@ -322,6 +324,18 @@ impl Dashboard {
         let made = move || document(order, &report, goal, steered, machine);
         let made = tokio::task::spawn_blocking(made).await;
         made.map(Arc::new).map_err(|error| (StatusCode::CONFLICT, error.to_string()))
+    }
+
+    /// Of the last load. One that ends at this moment has its document soon.
+    async fn ended_document(&self) -> Result<Arc<Document>, Refusal> {
+        for _ in 0..MOST_LOOKS_AT_ENDING {
+            match self.loads.ended() {
+                Some(document) => return Ok(document),
+                None if self.loads.lock().last_id > 0 => tokio::time::sleep(LOOK).await,
+                None => break,
+            }
+        }
+        Err(none())
     }
 
     fn running(&self) -> Result<Current, Refusal> {
