@@ -137,7 +137,7 @@ impl Trial {
     /// Whether the other backends became slower or faster during the trial, for whatever reason.
     fn is_void(&self, others: &Window) -> bool {
         let change = (others.mean() - self.base.mean()).abs();
-        let error = others.squared_error_beside(&self.base).sqrt();
+        let error = others.squared_error(&self.base, Window::answers_but_one).sqrt();
         others.count >= MIN_ANSWERS && change > CHANGED_RATIO.ln() + 2.0 * error
     }
 
@@ -165,11 +165,11 @@ impl Trial {
             Aim::Fewer => -SAME_RATIO.ln(),
             _ => (1.0 + MIN_GAIN_SHARE * (ratio - 1.0)).ln(),
         };
-        let error = match self.aim {
-            Aim::Fewer => window.squared_error_of_queues(&self.base),
-            _ => window.squared_error_beside(&self.base),
-        }
-        .sqrt();
+        let count = match self.aim {
+            Aim::Fewer => Window::independent_answers,
+            _ => Window::answers_but_one,
+        };
+        let error = window.squared_error(&self.base, count).sqrt();
         (gain - worth, (gain - worth).abs() >= 2.0 * error)
     }
 }

@@ -139,29 +139,21 @@ impl Window {
         self.at_work / f64::from(self.count.max(1))
     }
 
-    /// The square of the standard error of the difference between the means of both.
-    pub(super) fn squared_error_beside(&self, other: &Window) -> f64 {
-        let variance = self.larger_variance(other);
-        [self, other].iter().map(|it| variance / it.answers_but_one()).sum()
+    /// The square of the standard error of the difference between the means of both. `count` says how many of a
+    /// window's answers tell something each.
+    pub(super) fn squared_error(&self, other: &Window, count: fn(&Window) -> f64) -> f64 {
+        // Where one answer in twenty is slow, a short window may have none of these, and then seems more exact
+        // than it is. So both have the larger variance.
+        let variance = self.variance().max(other.variance());
+        [self, other].iter().map(|it| variance / count(it)).sum()
     }
 
-    /// The same if requests wait behind one another, so that all behind a slow one are slow.
-    pub(super) fn squared_error_of_queues(&self, other: &Window) -> f64 {
-        let variance = self.larger_variance(other);
-        [self, other].iter().map(|it| variance / it.independent_answers()).sum()
-    }
-
-    /// Where one answer in twenty is slow, a short window may have none of these, and then seems more exact
-    /// than it is. So both have the larger variance.
-    fn larger_variance(&self, other: &Window) -> f64 {
-        self.variance().max(other.variance())
-    }
-
-    fn answers_but_one(&self) -> f64 {
+    pub(super) fn answers_but_one(&self) -> f64 {
         f64::from(self.count.max(2) - 1)
     }
 
-    fn independent_answers(&self) -> f64 {
+    /// Fewer, if requests wait behind one another: all behind a slow one are slow.
+    pub(super) fn independent_answers(&self) -> f64 {
         let slowest = self.longest.as_secs_f64().max(1e-6);
         let most = INDEPENDENT_ANSWERS * self.busy.as_secs_f64() / slowest;
         self.answers_but_one().min(most.max(1.0))
