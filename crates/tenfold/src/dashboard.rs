@@ -114,15 +114,16 @@ impl Dashboard {
 
     /// It is over, but not yet judged.
     pub fn release_load(&self) {
-        self.loads.release();
+        self.loads.release(None);
         self.forget();
         self.allow_load();
     }
 
     /// It was judged.
-    pub fn end_load(&self, document: &Document, run: Option<i64>) {
+    pub fn end_load(&self, document: &Arc<Document>, run: Option<i64>) {
         let text = format!("{}.", crate::report::load::summary(document));
         let report = Report::of_load(document).ok();
+        self.loads.end(Some(Arc::clone(document)));
         self.end(End { time_ms: now_ms(), text, run, report });
     }
 

@@ -1,6 +1,7 @@
 //! Loads through the page of `up`, of `load`, and through Locust's routes.
 
 use std::net::SocketAddr;
+use std::thread;
 
 use serde_json::json;
 
@@ -92,6 +93,28 @@ scenarios:
     let load = || get(admin, "/api/state").ok().json()["load"].clone();
     eventually("it ends by itself", || load()["state"] == "ended");
     assert_eq!(load()["requests"], 2);
+}
+
+#[test]
+fn statistics_wait_for_a_load_that_is_ending() {
+    let _machine = shared();
+    let home = Home::new();
+    let admin = free_address();
+    let _up = home.serve(&format!("up --listen 127.0.0.1:0 --admin {admin} -- {APP} demo-app"));
+    let admin: SocketAddr = admin.parse().unwrap();
+    let script = "
+config: {target: 'http://shop.example'}
+after: {flow: [{think: 1}]}
+scenarios: [{flow: [{get: {url: /}}]}]";
+    let order = json!({ "script": script, "users": 1 }).to_string();
+    post(admin, "/api/load/start", &order).ok();
+    let statistics = || get(admin, "/api/load/statistics").ok().json();
+    eventually("it runs", || statistics()["statistics"][0]["requests"] != 0);
+    let stop = thread::spawn(move || post(admin, "/api/load/stop", "{}").ok());
+    eventually("it is ending", || post(admin, "/api/load/edit", r#"{"users":2}"#).status == 409);
+    assert!(post(admin, "/api/load/start", &order).refused(409).contains("a load is ending"));
+    assert_eq!(statistics()["load"]["state"], "ended");
+    assert_eq!(stop.join().unwrap().json()["state"], "ended");
 }
 
 #[test]

@@ -143,6 +143,7 @@ impl Arguments {
         document.machine = Some(Machine::of(&observe::Machine::read()));
         let checked = self.thresholds.checked(&measured, &document);
         document.thresholds.extend(checked);
+        let document = Arc::new(document);
         // Shown before it is kept: what was measured must not be lost with the disk.
         let shown = self.outputs.write(&document);
         let kept = keep(&history, &document);

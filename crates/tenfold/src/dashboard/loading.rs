@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use ::load::{Control, Interrupt, Report, Run};
 use axum::http::StatusCode;
+use tokio::sync::watch;
 
 use self::request::Asked;
 use super::live_state::Dashboard;
@@ -42,6 +43,8 @@ struct State {
     /// Somebody starts one at this moment.
     is_starting: bool,
     current: Option<Current>,
+    /// A load ends at this moment. Whoever wants its document waits until this is dropped.
+    ending: Option<watch::Sender<()>>,
     latest: Option<Load>,
     document: Option<Arc<Document>>,
     counts: VecDeque<Counts>,
@@ -72,8 +75,6 @@ const RECENT: usize = 10;
 const MOST_ROWS: usize = 500;
 /// How often a running load is looked at for its end.
 const LOOK: Duration = Duration::from_millis(200);
-/// How often the document of a load that ends is looked for, until it is given up.
-const MOST_LOOKS_AT_ENDING: u32 = 25;
 
 impl Loads {
     pub fn current(&self) -> Option<Current> {
@@ -85,8 +86,12 @@ impl Loads {
         self.lock().latest.clone()
     }
 
-    /// The document of the load that ended last, while none runs.
-    fn ended(&self) -> Option<Arc<Document>> {
+    /// The document of the load that ended last, while none runs. One that is ending has it soon.
+    async fn ended(&self) -> Option<Arc<Document>> {
+        let ending = self.lock().ending.as_ref().map(watch::Sender::subscribe);
+        if let Some(mut ending) = ending {
+            let _dropped = ending.changed().await;
+        }
         self.lock().document.clone()
     }
 
@@ -102,9 +107,19 @@ impl Loads {
         state.current = Some(Current { id, run, control, interrupt, order, goal_p95_ms });
     }
 
-    /// Lets go of it.
-    pub fn release(&self) -> Option<Current> {
-        self.lock().current.take()
+    /// Lets go of the load with this number, or of any. It is ending from now on.
+    pub fn release(&self, id: Option<u32>) -> Option<Current> {
+        let mut state = self.lock();
+        let current = state.current.take_if(|current| id.is_none_or(|id| current.id == id))?;
+        state.ending = Some(watch::Sender::new(()));
+        Some(current)
+    }
+
+    /// The load that was let go of has ended. Without a document it could not be judged.
+    pub fn end(&self, document: Option<Arc<Document>>) {
+        let mut state = self.lock();
+        state.document = document;
+        state.ending = None;
     }
 
     /// Remembers what was counted, for the rates of the last seconds.
@@ -171,6 +186,9 @@ impl Dashboard {
             let mut state = self.loads.lock();
             if state.current.is_some() || state.is_starting {
                 return conflict("a load runs already: change it, or stop it first");
+            }
+            if state.ending.is_some() {
+                return conflict("a load is ending: start the next one after it");
             }
             state.is_starting = true;
         }
@@ -239,16 +257,25 @@ impl Dashboard {
 
     /// Ends it, keeps it in the history, and tells. Nothing happens if another one runs, or none.
     pub async fn finish_load(self: &Arc<Self>, id: Option<u32>) {
-        let current = {
-            let mut state = self.loads.lock();
-            let is_meant = |current: &mut Current| id.is_none_or(|id| current.id == id);
-            state.current.take_if(is_meant)
+        let Some(current) = self.loads.release(id) else { return };
+        let Some((load, document)) = self.judge(current).await else {
+            self.loads.end(None);
+            return self.allow_load();
         };
-        let Some(Current { id, run, interrupt, order, goal_p95_ms, .. }) = current else { return };
+        self.loads.lock().latest = Some(load.clone());
+        self.loads.end(Some(Arc::new(document)));
+        self.mark(MarkKind::Load, "load ended");
+        self.allow_load();
+        self.tell_load(&load);
+    }
+
+    /// What comes of a load, once its script has ended, too.
+    async fn judge(&self, current: Current) -> Option<(Load, Document)> {
+        let Current { id, run, interrupt, order, goal_p95_ms, .. } = current;
         let run = alone(run).await;
         let present = run.control().present();
         let cut = tokio::task::spawn_blocking(|| run.cut());
-        let Ok(report) = hooks::bounded(cut, &interrupt, hooks::LONGEST).await.0 else { return };
+        let report = hooks::bounded(cut, &interrupt, hooks::LONGEST).await.0.ok()?;
         let machine = self.machine().clone();
         let load = figures::of(id, &order, goal_p95_ms, &report, &present);
         let ended = tokio::task::spawn_blocking(move || {
@@ -256,16 +283,9 @@ impl Dashboard {
             let run = keep(&document).ok();
             (document, run)
         });
-        let Ok((document, run)) = ended.await else { return };
+        let (document, run) = ended.await.ok()?;
         let load = Load { state: Phase::Ended, run, verdict: document.verdict, ..load };
-        {
-            let mut state = self.loads.lock();
-            state.latest = Some(load.clone());
-            state.document = Some(Arc::new(document));
-        }
-        self.mark(MarkKind::Load, "load ended");
-        self.allow_load();
-        self.tell_load(&load);
+        Some((load, document))
     }
 
     /// A look at the load that runs.
@@ -310,7 +330,7 @@ impl Dashboard {
     /// The document of the load that runs, as far as it is, or ran last. Its windows are most of its cost.
     pub async fn load_document(&self, with_windows: bool) -> Result<Arc<Document>, Refusal> {
         let Some(current) = self.loads.current() else {
-            return self.ended_document().await;
+            return self.loads.ended().await.ok_or_else(none);
         };
         let mut report = current.run.snapshot();
         let steered = current.control.present().steered;
@@ -324,18 +344,6 @@ impl Dashboard {
         let made = move || document(order, &report, goal, steered, machine);
         let made = tokio::task::spawn_blocking(made).await;
         made.map(Arc::new).map_err(|error| (StatusCode::CONFLICT, error.to_string()))
-    }
-
-    /// Of the last load. One that ends at this moment has its document soon.
-    async fn ended_document(&self) -> Result<Arc<Document>, Refusal> {
-        for _ in 0..MOST_LOOKS_AT_ENDING {
-            match self.loads.ended() {
-                Some(document) => return Ok(document),
-                None if self.loads.lock().last_id > 0 => tokio::time::sleep(LOOK).await,
-                None => break,
-            }
-        }
-        Err(none())
     }
 
     fn running(&self) -> Result<Current, Refusal> {
