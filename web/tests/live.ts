@@ -29,9 +29,14 @@ export interface Served {
   end(): Promise<void>;
 }
 
+/** What runs. A test that fails does not end it. */
+const children = new Set<ChildProcess>();
 /** It is gone when the tests end, with all that is in it. */
 const homes = mkdtempSync(`${tmpdir()}/tenfold-live-`);
-process.on('exit', () => rmSync(homes, { recursive: true, force: true }));
+process.on('exit', () => {
+  for (const child of children) child.kill('SIGTERM');
+  rmSync(homes, { recursive: true, force: true });
+});
 
 /** A state directory of its own, with the app in it. */
 export function home(name = 'app.cjs'): string {
@@ -51,11 +56,14 @@ export function freePort(): Promise<number> {
 }
 
 export function run(place: string, words: string[]): ChildProcess {
-  return spawn(PROGRAM, words, {
+  const child = spawn(PROGRAM, words, {
     cwd: place,
     env: { ...process.env, TENFOLD_STATE_DIR: place },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  children.add(child);
+  child.once('exit', () => children.delete(child));
+  return child;
 }
 
 /** Starts the program with the page at an address, and waits until it is served. */
