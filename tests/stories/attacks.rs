@@ -20,7 +20,10 @@ const ATTACKER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const VICTIM: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 
 /// How long the victim is looked at before the attack.
-const BEFORE: Duration = Duration::from_secs(10);
+const BEFORE: Duration = Duration::from_secs(5);
+
+/// Before and during take turns, and their medians are compared: for some seconds, a machine may be at half its speed.
+const ROUNDS: u32 = 5;
 
 /// A server that works for 2 ms, or sends 4 MiB to who asks for `/big`.
 fn server() -> SocketAddr {
@@ -118,14 +121,27 @@ fn response_times(address: SocketAddr, span: Duration) -> Vec<Duration> {
 /// The victim is served during an attack, which ends when it is told.
 fn withstand(attack: impl Fn(SocketAddr, &AtomicBool) + Sync) {
     let _machine = alone();
+    let is_soak = std::env::var_os("SOAK_SECONDS").is_some();
+    let rounds = if is_soak { ROUNDS } else { 1 };
     for slots in [Slots::Fixed(SLOTS), Slots::Auto] {
-        withstand_with(slots, &attack);
+        let span = span() / 2 / rounds;
+        let round = |_| withstand_for(span, slots, &attack);
+        let (mut before, mut during): (Vec<_>, Vec<_>) = (0..rounds).map(round).unzip();
+        let told = format!("p99 with {slots} slots: {before:?} before, {during:?} during");
+        println!("{told}");
+        before.sort();
+        during.sort();
+        let middle = rounds as usize / 2;
+        assert!(!is_soak || during[middle] <= 2 * before[middle], "{told}");
     }
 }
 
-/// The server has these slots.
-fn withstand_with(slots: Slots, attack: &(impl Fn(SocketAddr, &AtomicBool) + Sync)) {
-    let span = span() / 2;
+/// The victim's p99 before the attack and during it. The server has these slots.
+fn withstand_for(
+    span: Duration,
+    slots: Slots,
+    attack: &(impl Fn(SocketAddr, &AtomicBool) + Sync),
+) -> (Duration, Duration) {
     let mut config = balancer::Config { threads: 1, ..balancer::Config::default() };
     config.listeners[0].cleartext = Cleartext::Http1AndH2c;
     let balancer = Balancer::start(config).unwrap();
@@ -140,12 +156,7 @@ fn withstand_with(slots: Slots, attack: &(impl Fn(SocketAddr, &AtomicBool) + Syn
         over.store(true, Ordering::Relaxed);
         p99(&times.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
-    println!("p99 with {slots} slots: {before:?} before, {during:?} during");
-    let is_soak = std::env::var_os("SOAK_SECONDS").is_some();
-    assert!(
-        !is_soak || during <= 2 * before,
-        "p99 with {slots} slots: {before:?} before, {during:?} during"
-    );
+    (before, during)
 }
 
 #[test]
