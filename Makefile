@@ -52,7 +52,7 @@ unit: ## Run the tests that need no other program and measure nothing (a minute 
 bench-choosing: ## Print what a choice of each policy costs, and compare numbers of slots
 	$(CARGO) test --release --locked -q -p balancer --lib -- --ignored --nocapture choosing_costs slots_are_compared
 
-soak: ## Run faults and attacks under load, SOAK_SECONDS each, a real systemd, and autobahn's long cases (30 min in all)
+soak: ## Run faults and attacks under load, SOAK_SECONDS each, a real systemd, and autobahn's long cases (an hour in all)
 	scripts/deps soak
 	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --release --locked -p tenfold --test stories -- --test-threads=1 faults:: attacks::
 	$(CARGO) test --release --locked -p tenfold --test stories systemd:: -- --ignored
