@@ -22,7 +22,7 @@ const VICTIM: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 /// How long the victim is looked at before the attack.
 const BEFORE: Duration = Duration::from_secs(5);
 
-/// Before and during take turns, and their medians are compared: for some seconds, a machine may be at half its speed.
+/// Times before and during the attack take turns, and medians are compared. A machine may be slow for some seconds.
 const ROUNDS: u32 = 5;
 
 /// A server that works for 2 ms, or sends 4 MiB to who asks for `/big`.
