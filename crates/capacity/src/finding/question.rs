@@ -7,7 +7,7 @@ use super::evidence::Evidence;
 use super::instance_limit::instance_limit;
 use super::scaling;
 use super::trial::{Change, Trial};
-use crate::calibration::{FULL_GAIN, RELIEF_GAIN, THREAD_SUSPECT, UNDECIDED_CORES};
+use crate::calibration::{RELIEF_GAIN, THREAD_SUSPECT, UNDECIDED_CORES};
 use crate::limit_kind::Kind;
 use crate::model::network::Model;
 
@@ -62,7 +62,7 @@ impl Question {
         let missed = 1.0 - (model.cores - 1.0) / two.app_cores();
         // An unsaturated instance makes the second uninformative.
         let is_open = model.ladder.is_saturated()
-            && e.second_gain()? < FULL_GAIN
+            && e.falls_short()
             && (UNDECIDED_CORES.0..UNDECIDED_CORES.1).contains(&busy)
             && !scaling::is_oversubscribed(model, e)
             && !(two.is_cpu_full(model.cores) && missed < threshold)
@@ -176,6 +176,18 @@ mod tests {
         assert_eq!(of_two(&rungs, one, two), None);
         let dear = relayed(1e-6, saturation(2, 31_796.0, 4.5e-5, 1.7));
         assert!(of_two(&rungs, one, dear).is_some(), "1.43 cores of its own would miss one");
+    }
+
+    // Two of tests/apps/workers: each serves four requests at a time. A core less would not hold them, but
+    // they did not lack one.
+    #[test]
+    fn a_gain_that_falls_short_by_chance_raises_no_question() {
+        let rungs = [(1, 63.6), (2, 114.2), (4, 236.9), (8, 230.5), (16, 237.0)];
+        let one = Saturation { error: 0.054, ..saturation(1, 233.8, 0.00317, 0.81) };
+        let two = Saturation { error: 0.048, ..saturation(2, 429.0, 0.00315, 1.42) };
+        assert_eq!(of_two(&rungs, one, two), None);
+        let exact = |s| Saturation { error: 0.003, ..s };
+        assert!(of_two(&rungs, exact(one), exact(two)).is_some());
     }
 
     // A JVM gets 10 requests/s. Its ladder ended at two in flight, and two instances hold four.

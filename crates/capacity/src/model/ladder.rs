@@ -92,10 +92,11 @@ impl Ladder {
         self.rungs.iter().filter(move |r| tells(r))
     }
 
-    /// Whether requests queued at both rungs, so that only chance made one better than the other.
+    /// Whether only chance made one rung better than the other. Requests queued at the other one, so it had
+    /// no reason to complete less.
     fn is_luck(&self, better: &Rung, other: &Rung) -> bool {
         let queued = QUEUEING_FACTOR * better.throughput * self.light_service();
-        let is_queued = better.concurrency.min(other.concurrency) as f64 > queued;
+        let is_queued = other.concurrency as f64 > queued;
         let chance = better.half_width().hypot(other.half_width());
         better.error > NOISY_PEAK_ERROR
             && is_queued
@@ -279,6 +280,9 @@ mod tests {
         assert_eq!(serial.slots(), 1);
         assert!((serial.peak() - 111.9).abs() < 0.1, "{}", serial.peak());
         assert!((serial.error() - 0.08).abs() < 0.01, "{}", serial.error());
+        // A request alone was lucky: one in fifteen took 60 ms.
+        let alone = uneven(&[(1, 115.2, 0.19), (2, 103.4, 0.23), (4, 96.0, 0.64)]);
+        assert!((alone.peak() - 104.9).abs() < 0.1, "{}", alone.peak());
         // A rung that thrashes does not count for the peak. Beside an exact best rung, no other rung
         // counts.
         let thrashing = uneven(&[(1, 50.0, 0.1), (2, 98.0, 0.1), (4, 100.0, 0.1), (8, 60.0, 0.1)]);
