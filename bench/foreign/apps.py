@@ -49,9 +49,10 @@ class App:
         return str(self._file["workload"]["path"])
 
     @property
-    def is_open(self) -> bool:
-        """Whether its requests arrive at a rate, and come from no users who wait."""
-        return "rate" in self._file["workload"]
+    def users(self) -> int | None:
+        """Who wait for their answers; None where requests arrive at a rate."""
+        users = self._file["workload"].get("users")
+        return int(users) if users else None
 
     @property
     def generator_arguments(self) -> list[str]:

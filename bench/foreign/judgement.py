@@ -1,7 +1,8 @@
 """An app judged: its plan beside what another generator has seen after it.
 
 What is required of it is issue 19's. The truth is the median of two sweeps at each count. Its own
-error is how far they are apart, and what the generator and others took of cores that the app could have used.
+error is how far they are apart, what the generator and others took of cores that the app could have used, and
+how long the generator waited for a core.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class Point:
     second: Sample
     compared: Compared
     cores: int
-    # Whether requests arrive at a rate. Users send only as many as are answered.
-    is_open: bool
+    # Who send only as many requests as are answered; None if requests arrive at a rate.
+    users: int | None
 
     @property
     def instances(self) -> int:
@@ -54,7 +55,7 @@ class Point:
         if not all(each.throughput for each in self.samples):
             return inf
         carried = [each.throughput / each.offered for each in self.samples]
-        if not self.is_open or min(carried) < CARRIED:
+        if self.users or min(carried) < CARRIED:
             carried = [each.throughput for each in self.samples]
         return max(carried) / min(carried) - 1
 
@@ -70,8 +71,18 @@ class Point:
         return (self.cores - median(foreign)) / self.instances
 
     @property
+    def waited_ms(self) -> float:
+        """How long the generator waited for a core, for each request: so much of its time may not be the app's."""
+        return median(1e3 * each.waiting_cores / each.throughput for each in self.samples if each.throughput)
+
+    @property
+    def held_up(self) -> float:
+        """The same as a share of the time from one request of a user to the next."""
+        return median(each.waiting_cores for each in self.samples) / self.users if self.users else 0.0
+
+    @property
     def is_known(self) -> bool:
-        return self.apart + self.taken <= AGREED
+        return self.apart + self.taken + self.held_up <= AGREED
 
     @property
     def p95_apart_ms(self) -> float:
@@ -80,10 +91,13 @@ class Point:
 
     @property
     def p95_off_ms(self) -> float | None:
-        """By how much p95 was predicted too long; None where there is none to predict."""
+        """By how much p95 was predicted too long; None where there is none to predict. The truth is shorter than
+        what was measured by as much as the generator waited, at most."""
         if self.compared.p95_error is None:
             return None
-        return (self.compared.predicted_p95_ms or 0.0) - (self.compared.measured.p95_ms or 0.0)
+        measured_ms = self.compared.measured.p95_ms or 0.0
+        predicted_ms = self.compared.predicted_p95_ms or 0.0
+        return predicted_ms - min(max(predicted_ms, measured_ms - self.waited_ms), measured_ms)
 
     @property
     def p95_bound_ms(self) -> float:
@@ -127,7 +141,7 @@ class Judged(JudgedPlan):
         best = {curve.best_count(goal, measured) for measured in (truth, *each)}
         compared = {one.measured.instances: one for one in curve.compare(trial.plan, truth)}
         points = [
-            Point(first, second, compared[first.instances], cores, app.is_open)
+            Point(first, second, compared[first.instances], cores, app.users)
             for first, second in pairs
             if first.instances in compared
         ]

@@ -29,6 +29,8 @@ class Sample:
     idle_cores: float
     # What programs used that are neither the app's nor the benchmark's.
     others_cores: float
+    # For which threads of the generator were ready to run and had no core; not known of earlier runs.
+    waiting_cores: float = 0.0
 
 
 @dataclass

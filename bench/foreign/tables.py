@@ -88,8 +88,9 @@ def _requirements(judged: list[Judged], results: Results) -> Table:
         _bounded("longest plan, s", max(plans_s), results.budget_s),
     ]
     note = (
-        "The truth has an error of its own. It is how far the two sweeps are apart, and what the generator and other "
-        "programs took of cores that were not idle. If more is sent than a count can carry, there is no p95 to predict."
+        "The truth has an error of its own. It is how far the two sweeps are apart, what the generator and other "
+        "programs took of cores that were not idle, and how long the generator waited for a core. If more is sent than "
+        "a count can carry, there is no p95 to predict."
     )
     return Table("Real stacks: what is required", ["", "is", "required", ""], rows, note)
 
@@ -158,11 +159,12 @@ def _slots(each: Judged) -> str:
 def _counts(judged: list[Judged]) -> Table:
     rows = [_count(each, point) for each in judged for point in each.points]
     head = ["app, instances", "requests/s", "apart", "generator", "predicted", "error"]
-    head += ["p95, ms", "apart", "predicted", "of what is allowed"]
+    head += ["p95, ms", "apart", "waited", "predicted", "of what is allowed"]
     note = (
         "Apart: how far the two sweeps are from each other. Generator: the cores that it took. In brackets: what it and "
-        "other programs took that was not idle, as a share of the app's cores. Missed: only if the truth is known well "
-        "enough. The error of p95 is a share of what is allowed."
+        "other programs took that was not idle, as a share of the app's cores. Waited: how long the generator had no core, for "
+        "each request; so much shorter p95 may be. Missed: only if the truth is known well enough. The error of p95 is a "
+        "share of what is allowed."
     )
     return Table("Real stacks: by count", head, rows, note)
 
@@ -185,6 +187,7 @@ def _count(each: Judged, point: Point) -> list[str]:
         f"{error:+.1%}{missed}",
         milliseconds(measured.p95_ms),
         milliseconds(point.p95_apart_ms),
+        milliseconds(point.waited_ms),
         milliseconds(point.compared.predicted_p95_ms),
         "-" if used is None else f"{used:.0%}{late}",
     ]

@@ -38,6 +38,7 @@ type summary struct {
 	P95            *float64 `json:"p95_ms"`
 	P99            *float64 `json:"p99_ms"`
 	GeneratorCores float64  `json:"generator_cores"`
+	WaitingCores   float64  `json:"waiting_cores"`
 	IdleCores      float64  `json:"idle_cores"`
 }
 
@@ -72,7 +73,12 @@ func main() {
 // Throughput is of the good answers that ended in the window; everything else is of the requests that
 // were sent in it, so that an answer that comes late is not forgotten.
 func summarize(answers []answer, warm, measure time.Duration, cpu usage) summary {
-	s := summary{Seconds: measure.Seconds(), GeneratorCores: cpu.generator, IdleCores: cpu.idle}
+	s := summary{
+		Seconds:        measure.Seconds(),
+		GeneratorCores: cpu.generator,
+		WaitingCores:   cpu.waiting,
+		IdleCores:      cpu.idle,
+	}
 	counts := func(at time.Duration) bool { return warm <= at && at < warm+measure }
 	ended := 0
 	var took []float64
