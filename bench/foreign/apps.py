@@ -177,6 +177,7 @@ APPS = (
         most=3,
         slots=6,
         is_held_out=True,
+        cores=2,
     ),
     App(
         "puma",
