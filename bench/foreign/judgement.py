@@ -73,7 +73,8 @@ class Point:
     @property
     def waited_ms(self) -> float:
         """How long the generator waited for a core, for each request: so much of its time may not be the app's."""
-        return median(1e3 * each.waiting_cores / each.throughput for each in self.samples if each.throughput)
+        waited = [1e3 * each.waiting_cores / each.throughput for each in self.samples if each.throughput]
+        return median(waited) if waited else 0.0
 
     @property
     def held_up(self) -> float:
