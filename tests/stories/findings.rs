@@ -230,7 +230,7 @@ fn a_server_faster_than_the_balancer_is_balancer_bound() {
     assert!(compiled.status.success(), "{}", said(&compiled));
     let command =
         format!("{} {{port}} {} 0", server.display(), source.join("index.html").display());
-    let output = measure_command("--users 4 --max-instances 1 --budget 24s", &command);
+    let output = measure_command("--users 4 --max-instances 1 --budget 30s", &command);
     let Some(plan) = sound(json(&output)) else { return };
     assert_eq!(kinds(&plan)[0], "balancer_bound", "{:#}", plan["findings"]);
     assert_eq!(shown(&plan, "no_balancer"), "balancer_bound");

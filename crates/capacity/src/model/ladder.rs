@@ -38,6 +38,12 @@ impl Rung {
     fn half_width(&self) -> f64 {
         self.error * self.throughput
     }
+
+    /// Whether it completed more by this share, and not by chance.
+    fn surely_exceeds(&self, other: &Rung, share: f64) -> bool {
+        let chance = self.half_width().hypot(other.half_width());
+        self.throughput - chance >= other.throughput * (1.0 + share)
+    }
 }
 
 impl Ladder {
@@ -92,10 +98,11 @@ impl Ladder {
         self.rungs.iter().filter(move |r| tells(r))
     }
 
-    /// Whether requests queued at both rungs, so that only chance made one better than the other.
+    /// Whether only chance made one rung better than the other. Requests queued at the other one, so it had
+    /// no reason to complete less.
     fn is_luck(&self, better: &Rung, other: &Rung) -> bool {
         let queued = QUEUEING_FACTOR * better.throughput * self.light_service();
-        let is_queued = better.concurrency.min(other.concurrency) as f64 > queued;
+        let is_queued = other.concurrency as f64 > queued;
         let chance = better.half_width().hypot(other.half_width());
         better.error > NOISY_PEAK_ERROR
             && is_queued
@@ -124,8 +131,7 @@ impl Ladder {
     pub fn is_saturated(&self) -> bool {
         self.rungs.windows(2).fold(false, |is_end, step| {
             let (before, after) = (&step[0], &step[1]);
-            let chance = before.half_width().hypot(after.half_width());
-            let is_sure = after.throughput - chance >= before.throughput * (1.0 + MIN_GROWTH);
+            let is_sure = after.surely_exceeds(before, MIN_GROWTH);
             let fills_one_core = after.cores.is_some_and(|cores| ONE_BUSY_CORE.contains(&cores))
                 && after.throughput < before.throughput * (1.0 + MIN_GROWTH_ON_ONE_CORE);
             fills_one_core || self.is_flat(before, after) || (is_end && !is_sure)
@@ -194,7 +200,8 @@ impl Ladder {
         let in_service = peak * self.least_service();
         let soft = if in_service > MANY_SLOTS { in_service * SLOT_MARGIN } else { in_service };
         let slots = (soft - CLIENT_GAP_MAX).ceil() as usize;
-        if self.is_bent(in_service) || below.is_some_and(|r| slots <= r.concurrency) {
+        let is_short = below.is_some_and(|r| slots <= r.concurrency) || self.grows_beyond(slots);
+        if self.is_bent(in_service) || is_short {
             return self.nearly_enough().unwrap_or(reached);
         }
         // A rung that is just high enough to count as the peak may be a tenth below it.
@@ -218,6 +225,13 @@ impl Ladder {
         let linear = |r: &Rung| r.concurrency as f64 / self.least_service();
         let below = self.rungs.iter().rfind(|r| r.concurrency as f64 <= in_service + MIN_GROWTH);
         self.is_saturated() && below.is_some_and(|r| r.throughput < LINEAR_FRACTION * linear(r))
+    }
+
+    /// Whether more in flight than so many slots bring more than filling the gaps of clients can.
+    fn grows_beyond(&self, slots: usize) -> bool {
+        let mut further = self.rungs.iter().skip_while(|r| r.concurrency < slots);
+        let filled = further.next();
+        filled.is_some_and(|filled| further.any(|r| r.surely_exceeds(filled, CLIENT_GAP_MAX)))
     }
 
     /// The concurrency that reaches [`SLOTS_PEAK_SHARE`] the peak.
@@ -279,6 +293,9 @@ mod tests {
         assert_eq!(serial.slots(), 1);
         assert!((serial.peak() - 111.9).abs() < 0.1, "{}", serial.peak());
         assert!((serial.error() - 0.08).abs() < 0.01, "{}", serial.error());
+        // A request alone was lucky: one in fifteen took 60 ms.
+        let alone = uneven(&[(1, 115.2, 0.19), (2, 103.4, 0.23), (4, 96.0, 0.64)]);
+        assert!((alone.peak() - 104.9).abs() < 0.1, "{}", alone.peak());
         // A rung that thrashes does not count for the peak. Beside an exact best rung, no other rung
         // counts.
         let thrashing = uneven(&[(1, 50.0, 0.1), (2, 98.0, 0.1), (4, 100.0, 0.1), (8, 60.0, 0.1)]);
@@ -301,6 +318,20 @@ mod tests {
             rung.inside = Some(*inside);
         }
         Ladder::new(rungs).unwrap()
+    }
+
+    // A JVM with 16 threads on two cores, which still compiled when one request was in flight.
+    #[test]
+    fn an_uncertain_first_rung_hides_no_growth() {
+        let measured = [
+            (1, 1219.0, 0.19),
+            (2, 2366.0, 0.15),
+            (4, 3616.0, 0.06),
+            (8, 4458.0, 0.05),
+            (16, 4558.0, 0.06),
+            (32, 4853.0, 0.05),
+        ];
+        assert_eq!(uneven(&measured).slots(), 17);
     }
 
     // Busy cores stretch a request by an eighth with four in flight. The last rung hides the requests that
