@@ -94,7 +94,7 @@ pub fn expect(model: &Model, workload: &Workload, instances: usize) -> Predictio
     let nearest = LatencyCorrection::nearest(model.latency_corrections(), instances);
     let Some(correction) = nearest else { return prediction };
     let is_whole = correction.is_idle && model.is_idle(instances, prediction.throughput);
-    let corrected = |r: Option<Response>| r.map(|r| correction.applied(r, is_whole));
+    let corrected = |r: Option<Response>| r.map(|r| correction.applied(r, instances, is_whole));
     Prediction {
         response: corrected(prediction.response),
         fastest: corrected(prediction.fastest),
