@@ -45,7 +45,7 @@ APPS = (
         "Node.js",
         "cpu_bound",
         4,
-        ("--env", "MAX_NUMBER=32", "--rate", "75", "--p95", "300ms"),
+        ("--env", "MAX_NUMBER=31", "--rate", "105", "--p95", "300ms"),
     ),
     App("file", "tests/apps/file", "Python", "shared_dependency", 5),
     App("mixed", "tests/apps/mixed", "Go", "serialized", 8),
