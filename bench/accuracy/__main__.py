@@ -14,7 +14,7 @@ import tables
 from apps import APPS, App
 from results import Results, Trial
 
-from rig import again, machine, options, record
+from rig import again, machine, options, record, speed
 from rig.curve import Document
 from rig.options import ROOT, Environment
 from rig.program import main, now
@@ -90,13 +90,20 @@ def _measured(tenfold: Tenfold, app: App, wanted: Options) -> Trial:
     sweep = [*common, f"--sweep={wanted.sweep_s:g}s", "--max-instances", str(app.most)]
     patience_s = PATIENCE_S + app.most * (2 * wanted.sweep_s + 5)
 
+    work_s = [speed.work_s()]
+
+    def measured(arguments: list[str], patience_s: float) -> Document:
+        document = tenfold.document("plan", arguments, patience_s)
+        work_s.append(speed.work_s())
+        return document
+
     def truth(rounds: int) -> list[Document]:
-        return [tenfold.document("plan", sweep, patience_s) for _ in range(rounds)]
+        return [measured(sweep, patience_s) for _ in range(rounds)]
 
     # The machine wanders: of two sweeps one is before the plan, the other one after it.
     before = truth(wanted.rounds // 2)
-    plan = tenfold.document("plan", common, PATIENCE_S)
-    return Trial(plan, before + truth(wanted.rounds - wanted.rounds // 2))
+    plan = measured(common, PATIENCE_S)
+    return Trial(plan, before + truth(wanted.rounds - wanted.rounds // 2), work_s)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rig import record
+from rig import record, speed
 
 SCHEMA = "tenfold/bench-accuracy/1"
 # In the reasons of a verdict.
@@ -19,13 +19,16 @@ class Trial:
 
     plan: dict[str, Any]
     sweeps: list[dict[str, Any]]
-    # The plans and sweeps before it, during which the cores changed their speed.
+    # Of a fixed piece of work, before the first of them and after each.
+    work_s: list[float] = field(default_factory=list)
+    # The plans and sweeps before it: the plan was suspect, or the cores changed their speed.
     disturbed: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def is_disturbed(self) -> bool:
-        reasons = [reason for each in (self.plan, *self.sweeps) for reason in each["verdict_reasons"]]
-        return any(CHANGED_SPEED in reason for reason in reasons)
+        reasons = [reason for each in self.sweeps for reason in each["verdict_reasons"]]
+        is_changed = speed.is_changed(self.work_s) or any(CHANGED_SPEED in reason for reason in reasons)
+        return is_changed or self.plan["verdict"] == "suspect"
 
 
 @dataclass

@@ -127,7 +127,7 @@ def _requirements(judged: list[Judged]) -> Table:
         _counted("or the interval says so", sum(e.is_owned_up_to for e in judged), len(judged), 1),
         _counted("first findings that are right", first, len(judged), 1),
         [
-            "apps measured again, up to twice, because the cores changed their speed",
+            "apps measured again, up to twice, because the plan was suspect or the cores changed their speed",
             f"{sum(bool(each.trial.disturbed) for each in judged)} of {len(judged)}",
             "",
             "",

@@ -14,7 +14,7 @@ import tables
 from apps import APPS, App
 from results import Results, Trial
 
-from rig import again, machine, options, record
+from rig import again, machine, options, record, speed
 from rig.child import ChildFailed
 from rig.options import ROOT, Misuse
 from rig.program import GeneratorFailed, main, now
@@ -65,17 +65,27 @@ def _begun(path: Path, names: list[str], sweep_s: float) -> Results:
 
 
 def _trial(tenfold: Tenfold, program: Path, app: App, sweep_s: float) -> Trial:
+    trial, disturbed = again.undisturbed(
+        lambda: _measured(tenfold, program, app, sweep_s), lambda trial: trial.is_disturbed
+    )
+    return dataclasses.replace(trial, disturbed=len(disturbed))
+
+
+def _measured(tenfold: Tenfold, program: Path, app: App, sweep_s: float) -> Trial:
     # The plan comes first: a user's balancer has the slots that it names.
     arguments = ["--quiet", "--config", str(app.config), "--budget", f"{BUDGET_S}s"]
     # A suspect plan is no answer, and says what to do: plan again.
-    plan, suspect = again.undisturbed(
-        lambda: tenfold.document("plan", arguments, PATIENCE_S),
-        lambda plan: plan["verdict"] == "suspect",
+    (before_s, plan), suspect = again.undisturbed(
+        lambda: (speed.work_s(), tenfold.document("plan", arguments, PATIENCE_S)),
+        lambda planned: planned[1]["verdict"] == "suspect",
     )
-    slots = plan["balancer_slots"]
+    work_s = [before_s, speed.work_s()]
     # The machine wanders: two sweeps show by how much.
-    first, second = (sweep.sweep(program, app, slots, sweep_s) for _ in range(2))
-    return Trial(plan, first, second, suspect)
+    sweeps = []
+    for _ in range(2):
+        sweeps.append(sweep.sweep(program, app, plan["balancer_slots"], sweep_s))
+        work_s.append(speed.work_s())
+    return Trial(plan, *sweeps, [each for _, each in suspect], work_s)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rig import record
+from rig import record, speed
 
 SCHEMA = "tenfold/bench-foreign/1"
 
@@ -42,6 +42,14 @@ class Trial:
     second: list[Sample]
     # The plans before it, which were suspect.
     suspect: list[dict[str, Any]] = field(default_factory=list)
+    # Of a fixed piece of work, before the plan and after it and each sweep.
+    work_s: list[float] = field(default_factory=list)
+    # How many times all of it was measured before, while the cores changed their speed.
+    disturbed: int = 0
+
+    @property
+    def is_disturbed(self) -> bool:
+        return speed.is_changed(self.work_s)
 
 
 @dataclass
@@ -64,4 +72,6 @@ def read(path: Path) -> Results:
 
 def _trial(document: dict[str, Any]) -> Trial:
     sweeps = {which: [Sample(**each) for each in document[which]] for which in ("first", "second")}
-    return Trial(plan=document["plan"], suspect=document.get("suspect", []), **sweeps)
+    # Earlier runs lack some of these.
+    more = {name: document[name] for name in ("suspect", "work_s", "disturbed") if name in document}
+    return Trial(plan=document["plan"], **more, **sweeps)

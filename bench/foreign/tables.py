@@ -82,6 +82,12 @@ def _requirements(judged: list[Judged], results: Results) -> Table:
         _all("first findings that are right", sum(e.is_found for e in judged), len(judged)),
         _counted("slots as the app's structure has them", judged),
         ["apps that were planned again, up to twice, because the plan was suspect", f"{len(again)} of {len(judged)}", "", ""],
+        [
+            "apps measured again, up to twice, because the cores changed their speed",
+            f"{sum(bool(each.trial.disturbed) for each in judged)} of {len(judged)}",
+            "",
+            "",
+        ],
         ["plans that call themselves valid", f"{len(valid)} of {len(judged)}", "", ""],
         ["those of them whose count, finding, throughput and p95 are right", f"{sum(e.misses_nothing for e in valid)} of {len(valid)}", "", ""],
         _bounded("median plan, s", median(plans_s), MEDIAN_PLAN_S),
