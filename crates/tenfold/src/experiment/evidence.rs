@@ -203,7 +203,18 @@ impl<'a> Evidence<'a> {
             is_sound || fills_the_cores_alone(o) || is_no_worse(o) || shares_full_cores(o)
         };
         let later = self.facts.confirmed.iter().filter(counts);
-        self.facts.second.iter().chain(later).map(|o| self.saturation(o)).collect()
+        self.second().into_iter().chain(later).map(|o| self.saturation(o)).collect()
+    }
+
+    /// The second instance beside the first. Where it was still cold, what they completed later and warm
+    /// replaces it.
+    pub fn second(&self) -> Option<&Observation> {
+        let is_warm = |o: &Observation| o.warming.is_none() && self.is_valid(o);
+        let is_full = |o: &Observation| self.saturation(o).filling == Filling::Full;
+        self.facts.second.as_ref().filter(|second| {
+            let later = || self.confirmed_at(second.instances());
+            second.warming.is_none() || !later().is_some_and(|o| is_warm(o) && is_full(o))
+        })
     }
 
     /// What two did on a core less, and how busy they had kept the cores.
@@ -224,11 +235,12 @@ impl<'a> Evidence<'a> {
     }
 
     fn saturation(&self, o: &Observation) -> Saturation {
-        Saturation {
+        let seen = Saturation {
             dependency_demand: self.dependency_demand(),
             error: self.error(o),
             ..o.saturation(self.kept_slots())
-        }
+        };
+        o.warming.map_or(seen, |extra| seen.once_warm(extra, self.cores()))
     }
 
     /// CPU seconds in one request of all that works for the app.

@@ -23,7 +23,7 @@ pub fn judge(known: &Evidence<'_>, plan: &mut Plan, contradictions: &[Contradict
     let confirmed = instances.and_then(|n| known.confirmed_at(n));
     let is_measured = plan.recommendation.as_ref().is_some_and(|r| is_measured(known, r));
     let rests_on: Vec<_> =
-        known.facts().rungs.iter().chain(&known.facts().second).chain(confirmed).collect();
+        known.facts().rungs.iter().chain(known.second()).chain(confirmed).collect();
     // What may change the answer.
     let mut open = Vec::new();
     for contradiction in contradictions {

@@ -243,6 +243,21 @@ fn instances_that_still_warm_up_teach_no_limit() {
     assert!(probe.verdict_reasons[0].contains("being known to be warm"), "{probe:?}");
 }
 
+#[test]
+fn two_that_were_measured_warm_later_replace_two_cold_ones() {
+    let experiment = experiment();
+    let mut known = known(&experiment);
+    let mut cold = seen(2, Some(4), 90.0, 0.0);
+    cold.warming = Some(0.1);
+    known.learn().second = Some(cold);
+    assert!(known.second().is_some(), "nothing else is known");
+    known.confirm(&seen(2, None, 60.0, 0.0));
+    assert!(known.second().is_some(), "a load that leaves slots idle");
+    known.confirm(&seen(2, Some(4), 101.0, 0.0));
+    assert!(known.second().is_none());
+    assert_eq!(known.several().last().unwrap().throughput, 101.0);
+}
+
 // CPU milliseconds a request, by rung. One app's code is compiled meanwhile. Another app's loop serves
 // several requests in a turn.
 #[test]
