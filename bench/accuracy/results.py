@@ -26,7 +26,7 @@ class Trial:
 
     @property
     def is_disturbed(self) -> bool:
-        reasons = [reason for each in self.sweeps for reason in each["verdict_reasons"]]
+        reasons = [reason for each in (self.plan, *self.sweeps) for reason in each["verdict_reasons"]]
         is_changed = speed.is_changed(self.work_s) or any(CHANGED_SPEED in reason for reason in reasons)
         return is_changed or self.plan["verdict"] == "suspect"
 

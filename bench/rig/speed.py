@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from statistics import mean, median
 
-# Between a plan and what it is compared with. A smaller one would be exceeded by a third of all plans on a virtual
-# machine, and a larger one would be most of the error that a plan may have.
+# Between a plan and what it is compared with. On a virtual machine a change of 5 % is common within minutes. At 10 %, the
+# change alone would be all the error that a plan may have.
 MOST_CHANGE = 0.08
 PIECES = 25
 NUMBERS = 50_000

@@ -39,10 +39,14 @@ impl Rung {
         self.error * self.throughput
     }
 
+    /// By how much their throughputs (1/s) may differ by chance.
+    fn chance(&self, other: &Rung) -> f64 {
+        self.half_width().hypot(other.half_width())
+    }
+
     /// Whether it completed more by this share, and not by chance.
     fn surely_exceeds(&self, other: &Rung, share: f64) -> bool {
-        let chance = self.half_width().hypot(other.half_width());
-        self.throughput - chance >= other.throughput * (1.0 + share)
+        self.throughput - self.chance(other) >= other.throughput * (1.0 + share)
     }
 }
 
@@ -103,10 +107,9 @@ impl Ladder {
     fn is_luck(&self, better: &Rung, other: &Rung) -> bool {
         let queued = QUEUEING_FACTOR * better.throughput * self.light_service();
         let is_queued = other.concurrency as f64 > queued;
-        let chance = better.half_width().hypot(other.half_width());
         better.error > NOISY_PEAK_ERROR
             && is_queued
-            && better.throughput - other.throughput <= chance
+            && better.throughput - other.throughput <= better.chance(other)
     }
 
     /// The least time (s) that a slot spent on a request at any rung. The first rung may have been cold.

@@ -54,14 +54,14 @@ impl Saturation {
         Some(Saturation { throughput, app_demand, ..all.last()? })
     }
 
-    /// What it will be once the instances are warm, if a request then costs `extra` less than now, as a share of what it
-    /// will cost. How far it falls is known as well as that it falls, so all of it is also error.
-    pub fn once_warm(self, extra: f64, cores: f64) -> Saturation {
-        let app_demand = self.app_demand / (1.0 + extra);
+    /// What it will be once the instances are warm. A request will then cost less CPU by the share `fall`.
+    /// Instances that fill the cores will complete more. The fall is an estimate, so all of it is added to the error.
+    pub fn once_warm(self, fall: f64, cores: f64) -> Saturation {
+        let app_demand = self.app_demand * (1.0 - fall);
         let saved = self.app_demand - app_demand;
         let now = self.own_cores() / self.throughput;
         let faster = if self.is_cpu_full(cores) { now / (now - saved) } else { 1.0 };
-        let (throughput, error) = (self.throughput * faster, self.error.hypot(extra));
+        let (throughput, error) = (self.throughput * faster, self.error.hypot(fall));
         Saturation { throughput, error, app_demand, ..self }
     }
 
@@ -108,9 +108,9 @@ mod tests {
     fn what_still_warms_up_will_do_more() {
         let cold = Saturation { error: 0.06, ..saturation(2, 3640.0, 474e-6, 1.96) };
         let warm = cold.once_warm(0.08, 2.0);
-        assert!((warm.app_demand / cold.app_demand - 1.0 / 1.08).abs() < 1e-9);
+        assert!((warm.app_demand / cold.app_demand - 0.92).abs() < 1e-9);
         assert!((warm.own_cores() - cold.own_cores()).abs() < 1e-9, "the cores stay full");
-        assert!((warm.throughput - 3877.2).abs() < 1.0, "{}", warm.throughput);
+        assert!((warm.throughput - 3897.5).abs() < 1.0, "{}", warm.throughput);
         assert!((warm.error - 0.1).abs() < 1e-9);
         assert_eq!(cold.once_warm(0.08, 8.0).throughput, cold.throughput, "no core is full");
     }

@@ -206,14 +206,14 @@ impl<'a> Evidence<'a> {
         self.second().into_iter().chain(later).map(|o| self.saturation(o)).collect()
     }
 
-    /// The second instance beside the first. Where it was still cold, what they completed later and warm
-    /// replaces it.
+    /// Two saturated instances. `None` also where they were cold, and the goal's workload filled them later
+    /// when they were warm: that measurement replaces this one.
     pub fn second(&self) -> Option<&Observation> {
-        let is_warm = |o: &Observation| o.warming.is_none() && self.is_valid(o);
         let is_full = |o: &Observation| self.saturation(o).filling == Filling::Full;
+        let replaces = |o: &Observation| self.is_valid(o) && is_full(o);
         self.facts.second.as_ref().filter(|second| {
-            let later = || self.confirmed_at(second.instances());
-            second.warming.is_none() || !later().is_some_and(|o| is_warm(o) && is_full(o))
+            let later = self.confirmed_at(second.instances());
+            second.warming.is_none() || !later.is_some_and(replaces)
         })
     }
 
@@ -240,7 +240,7 @@ impl<'a> Evidence<'a> {
             error: self.error(o),
             ..o.saturation(self.kept_slots())
         };
-        o.warming.map_or(seen, |extra| seen.once_warm(extra, self.cores()))
+        o.warming.map_or(seen, |fall| seen.once_warm(fall, self.cores()))
     }
 
     /// CPU seconds in one request of all that works for the app.

@@ -112,8 +112,7 @@ pub struct Observation {
     pub is_crowded: bool,
     /// By how many times the generator's waiting for a core can have made times longer, 1 at least.
     pub crowding: f64,
-    /// How much more CPU a request may have cost than once they are warm, as a share of that, where instances were
-    /// not seen to be warm.
+    /// By which share a request may yet get cheaper, where instances were not seen to be warm.
     pub warming: Option<f64>,
     /// CPU seconds of a fixed piece of work, just before the probe. Earlier recordings do not contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -265,8 +264,7 @@ impl Observation {
 
     /// What is to be said of instances that were measured before they were known to be warm.
     pub fn coldness(&self) -> Option<String> {
-        let extra = self.warming?;
-        let fall = 100.0 * extra / (1.0 + extra);
+        let fall = 100.0 * self.warming?;
         let subject = match self.instances() {
             1 => "1 instance was".to_owned(),
             n => format!("{n} instances were"),

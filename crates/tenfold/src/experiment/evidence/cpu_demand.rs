@@ -12,17 +12,17 @@ use crate::experiment::calibration::{
 use crate::experiment::observation::Observation;
 
 impl Evidence<'_> {
-    /// The share by which a request costs more than in one instance, if new instances may be the reason. It
-    /// is 0 within the noise, and where the cores are not busy enough for it to matter.
+    /// The share of a request's CPU that it would not cost in one instance, if new instances may be the reason.
+    /// It is 0 within the noise, and where the cores are not busy enough for it to matter.
     pub fn dearer(&self, o: &Observation) -> f64 {
         let alone = self.peak_rung().map_or(f64::INFINITY, Observation::app_demand);
-        let share = o.app_demand() / alone - 1.0;
+        let times = o.app_demand() / alone;
         // An instance with every slot busy does what the one did.
         let matters = match o.probe.purpose {
             Purpose::Goal => o.app_cores >= MIN_UTILISATION_OF_BUSY_CORES * self.cores(),
             Purpose::Ladder | Purpose::Saturation => self.uses_cpu(o),
         };
-        if matters && share > DEMAND_NOISE { share } else { 0.0 }
+        if matters && times > 1.0 + DEMAND_NOISE { 1.0 - 1.0 / times } else { 0.0 }
     }
 
     /// Whether what a request costs says something of the instances.

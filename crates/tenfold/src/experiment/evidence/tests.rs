@@ -231,7 +231,7 @@ fn instances_that_still_warm_up_teach_no_limit() {
     let experiment = experiment();
     let mut known = known(&experiment);
     let mut cold = seen(5, None, 120.0, 0.0);
-    (cold.offered, cold.app_cores, cold.warming) = (200.0, 7.9, Some(2.44));
+    (cold.offered, cold.app_cores, cold.warming) = (200.0, 7.9, Some(0.71));
     known.confirm(&cold);
     assert_eq!((known.misses, known.notes().len()), (0, 0), "{:?}", known.notes());
     assert_eq!(known.several().len(), 1, "it is measured again");

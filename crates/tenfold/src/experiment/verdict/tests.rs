@@ -14,7 +14,7 @@ type Seen = (f64, f64, f64);
 const GOOD: Seen = (200.0, 30.0, 0.0);
 const LATE: Seen = (180.0, 400.0, 0.0);
 
-/// What was seen of this many instances, and how much more CPU a request may have cost than once they are warm.
+/// What was seen of this many instances, and by which share a request may yet cost less CPU.
 fn seen_with(instances: usize, seen_as: Seen, warming: Option<f64>) -> Observation {
     let (throughput, p95, beside) = seen_as;
     let mut o = seen(instances, None, throughput, beside);
