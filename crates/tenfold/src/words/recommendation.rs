@@ -40,8 +40,8 @@ fn head(n: usize, head: &Head) -> String {
         Head::Short { bound, performance: does, added, enough } => {
             let why = match bound {
                 CountBound::Bend => ": the curve bends there",
-                CountBound::Memory => ", as many as fit into the memory:",
-                CountBound::Allowed => ", the most allowed (--max-instances):",
+                CountBound::Memory => ", as many as fit into the memory",
+                CountBound::Allowed => ", the most allowed (--max-instances)",
             };
             let enough = enough.map_or_else(String::new, |(enough, best)| {
                 format!(
@@ -50,7 +50,7 @@ fn head(n: usize, head: &Head) -> String {
                 )
             });
             format!(
-                "Run {}{why}{}; a further one would add {} requests/s{enough}; --p95 says how fast it has to be",
+                "Run {}{}{why}; a further one would add {} requests/s{enough}; --p95 says how fast it has to be",
                 count(n),
                 performance(does),
                 rate(added)
