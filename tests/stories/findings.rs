@@ -214,7 +214,11 @@ fn a_quota_and_a_leak_are_both_found() {
     let _machine = alone();
     let arguments = "--cpus 0.2 --memory 256MB --users 4 --max-instances 2 --budget 30s";
     let Some(plan) = limited_plan("quota_and_memory/app.py", arguments) else { return };
-    assert_eq!(kinds(&plan)[..2], ["memory_pressure", "cpu_throttled"], "{:#}", plan["findings"]);
+    let mut kinds = kinds(&plan);
+    assert_eq!(kinds[0], "memory_pressure", "{:#}", plan["findings"]);
+    // The instance that was killed may have had a request.
+    kinds.retain(|kind| *kind != "failing");
+    assert_eq!(kinds[..2], ["memory_pressure", "cpu_throttled"], "{:#}", plan["findings"]);
 }
 
 // A page from memory, by a program that needs less of a core for it than whoever passes it on.

@@ -7,7 +7,10 @@ use crate::model::network::Model;
 
 /// Every finding that the evidence supports, what limits first before the rest.
 pub fn diagnose(model: &Model, e: &Evidence) -> Vec<Finding> {
-    let threats = [test_limits::failing(e), memory::pressure(e)];
+    let mut threats = [test_limits::failing(e), memory::pressure(e)];
+    if e.dies_of_memory() {
+        threats.reverse();
+    }
     // An app with room to spare has no limit yet. Only findings that strike at any load are reported beside
     // the headroom. Its evidence contains the rest.
     if let Some(headroom) = scaling::headroom(model, e).filter(|_| e.has_room()) {

@@ -152,6 +152,11 @@ impl Admission {
 }
 
 impl Evidence {
+    /// Whether every death of the instance that died was one for lack of memory.
+    pub(super) fn dies_of_memory(&self) -> bool {
+        self.crashes.as_ref().is_some_and(|crashes| u64::from(crashes.times) <= self.memory.kills)
+    }
+
     /// Nothing but one saturated instance.
     pub fn new(one: Saturation) -> Evidence {
         Evidence {

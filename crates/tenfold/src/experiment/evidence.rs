@@ -117,8 +117,9 @@ impl<'a> Evidence<'a> {
 
     /// What stops each instance, and how the time of a request varies that it did not stop.
     fn quota(&self) -> Option<(Quota, ServiceShape)> {
+        let whole = self.all().filter(|o| !o.is_interrupted);
         let demands: Vec<f64> =
-            self.all().map(Observation::app_demand).filter(|demand| *demand > 0.0).collect();
+            whole.map(Observation::app_demand).filter(|demand| *demand > 0.0).collect();
         self.facts.rungs.first()?.quota(&demands)
     }
 
@@ -182,7 +183,7 @@ impl<'a> Evidence<'a> {
     /// that count. A valid measurement counts. One that other programs disturbed counts if a second one of
     /// the same count was disturbed, too. One instance counts if it fills the cores. On full cores a
     /// generator that had to wait is no objection. Two instances also count if they are no worse than their
-    /// first measurement, because they had longer to warm up.
+    /// first measurement, because they had longer to warm up. One in which an instance died never counts.
     fn several(&self) -> Vec<Saturation> {
         let is_best = |o: &Observation| {
             let n = o.instances();
@@ -203,7 +204,8 @@ impl<'a> Evidence<'a> {
             is_sound || fills_the_cores_alone(o) || is_no_worse(o) || shares_full_cores(o)
         };
         let later = self.facts.confirmed.iter().filter(counts);
-        self.second().into_iter().chain(later).map(|o| self.saturation(o)).collect()
+        let measured = self.second().into_iter().chain(later);
+        measured.filter(|o| !o.is_interrupted).map(|o| self.saturation(o)).collect()
     }
 
     /// Two saturated instances. `None` also where they were cold, and the goal's workload filled them later
@@ -366,10 +368,17 @@ impl<'a> Evidence<'a> {
             left: self.all().filter_map(left).reduce(f64::min),
             limited: fullest(self.all().filter_map(Observation::limited_memory)),
             faults: self.all().map(|o| o.faults / o.throughput().max(1e-9)).fold(0.0, f64::max),
-            kills: self.all().map(|o| o.probe.memory_kills).sum(),
+            kills: self.memory_kills(),
             retained: self.all().map(retained).collect(),
             room: self.all().filter_map(room).min(),
         }
+    }
+
+    /// Processes that were killed at a memory limit: those of a probe, and instances also between two probes.
+    fn memory_kills(&self) -> u64 {
+        let within: u64 = self.all().map(|o| o.probe.memory_kills).sum();
+        let deaths = self.facts.deaths.values();
+        within.max(deaths.map(|deaths| u64::from(deaths.past.memory_kills)).sum())
     }
 
     /// What fails by the app's own fault. Requests do, if an instance with only one at a time fails more of

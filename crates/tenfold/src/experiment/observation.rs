@@ -35,6 +35,7 @@ use crate::words::number::percent;
 pub struct Mark {
     usage: Sample,
     balancer: Snapshot,
+    deaths: u32,
     memory_kills: u32,
 }
 
@@ -43,7 +44,8 @@ pub struct Edges {
     usage: Usage,
     before: Snapshot,
     after: Snapshot,
-    /// Instances that died at their memory limit.
+    /// Instances that died, and those of them that did at their memory limit.
+    deaths: u32,
     memory_kills: u32,
     /// Whose queue turned requests away.
     balancer: BalancerProgram,
@@ -67,6 +69,9 @@ pub struct Observation {
     pub shape: ServiceShape,
     /// Cores of all instances.
     pub app_cores: f64,
+    /// An instance did not run all the time, so the CPU that it used is not known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_interrupted: bool,
     /// Cores of the busiest thread of any instance.
     pub busiest_thread: Option<f64>,
     /// Seconds that instances waited for a core, a second.
@@ -127,6 +132,7 @@ impl Edges {
         Mark {
             usage: deployment.recorder.mark(),
             balancer: deployment.balancer.snapshot(),
+            deaths: deployment.deaths(),
             memory_kills: deployment.memory_kills(),
         }
     }
@@ -139,6 +145,7 @@ impl Mark {
             usage: deployment.recorder.since(&self.usage),
             before: self.balancer,
             after: deployment.balancer.snapshot(),
+            deaths: deployment.deaths().saturating_sub(self.deaths),
             memory_kills: deployment.memory_kills().saturating_sub(self.memory_kills),
             balancer: deployment.external().map_or(BalancerProgram::Tenfold, External::program),
             dependency_sockets: deployment.dependency_sockets(),
@@ -160,6 +167,7 @@ impl Observation {
         let usage = &edges.usage;
         let apps: Vec<&TargetUsage> = cpu_use::instances(usage).collect();
         let cpu = CpuUse::of(usage, report, machine);
+        let instances = probe.instances;
         let mut probe = reported(probe, report, edges, cpu);
         probe.limited = Limited::most(apps.iter().copied(), usage.seconds);
         probe.rss_bytes = apps.iter().filter_map(|u| u.rss_bytes).max();
@@ -176,6 +184,7 @@ impl Observation {
             slowest: report.response.max().map(|t| t.as_secs_f64()),
             shape: shape(report.service.counts()),
             app_cores: cpu.app,
+            is_interrupted: edges.deaths > 0 || apps.len() < instances,
             busiest_thread: apps.iter().filter_map(|u| cpu_use::busiest(u)).reduce(f64::max),
             run_wait: apps.iter().map(|u| u.run_queue_wait).sum(),
             relay_cores: cpu.relay(),
@@ -239,8 +248,12 @@ impl Observation {
         Some(laws::utilisation(self.throughput(), (sent - queue).max(0.0) / 1e3))
     }
 
-    /// Cores that other programs used, but for those that are watched as dependencies.
+    /// Cores that other programs used, but for those that are watched as dependencies. What an instance used
+    /// that ended is not theirs.
     pub fn other_cores(&self) -> f64 {
+        if self.is_interrupted {
+            return 0.0;
+        }
         let own = self.app_cores + self.dependency_cores() + self.relay_cores + self.stolen_cores;
         self.busy_cores.map_or(0.0, |busy| (busy - own).max(0.0))
     }

@@ -388,6 +388,11 @@ impl Deployment {
         self.dependencies.iter().filter_map(of).collect()
     }
 
+    /// How often instances have died and were started again.
+    pub fn deaths(&self) -> u32 {
+        self.fleet().members().iter().map(|member| member.past.restarts).sum()
+    }
+
     /// How often instances have died at their memory limit.
     pub fn memory_kills(&self) -> u32 {
         self.fleet().members().iter().map(|member| member.past.memory_kills).sum()

@@ -1,5 +1,5 @@
 use super::*;
-use crate::finding::evidence::{Admission, Load, Memory, Pool};
+use crate::finding::evidence::{Admission, Crashes, Load, Memory, Pool};
 use crate::finding::in_flight_limit::InFlightLimit;
 use crate::finding::instance_limit::instance_limit;
 use crate::finding::question::Question;
@@ -182,6 +182,20 @@ fn memory_that_kills_comes_before_the_quota() {
     let memory = Memory { kills: 2, limited: Some((20 << 20, 20 << 20)), ..Memory::default() };
     let e = Evidence { throttled: Some(0.98), memory, ..e };
     assert_eq!(kinds(&m, &e)[..2], [Kind::MemoryPressure, Kind::CpuThrottled]);
+}
+
+// Requests that failed when an instance was killed for its memory are no other fault.
+#[test]
+fn memory_that_kills_comes_before_what_fails_of_it() {
+    let (m, e) = saturated(saturation(1, 20.0, 0.01, 0.2), saturation(2, 40.0, 0.01, 0.4));
+    let errors = Some((0.016, "status_5xx".to_owned()));
+    let first = |kills, deaths| {
+        let crashes = Some(Crashes { name: "app-1".to_owned(), times: deaths, cause: None });
+        let memory = Memory { kills, limited: Some((19 << 20, 20 << 20)), ..Memory::default() };
+        kinds(&m, &Evidence { errors: errors.clone(), crashes, memory, ..e.clone() })[0]
+    };
+    assert_eq!(first(1, 1), Kind::MemoryPressure);
+    assert_eq!(first(1, 3), Kind::Failing, "it died of something else, too");
 }
 
 #[test]

@@ -129,6 +129,43 @@ fn an_instance_that_dies_again_and_again_fails_without_a_failed_request() {
     assert_eq!(failing(1, 2, 0), (Some(Failing::Deaths(2)), true, true));
 }
 
+// Killed at its memory limit and started again, it had used no CPU when the probe ended.
+#[test]
+fn cpu_of_an_instance_that_died_teaches_nothing() {
+    let experiment = experiment();
+    let predicted = |is_interrupted| {
+        let mut known = known(&experiment);
+        let limited = Limited {
+            cpus: Some(0.5),
+            throttled_ratio: Some(1.0),
+            throttled_cores: Some(0.5),
+            ..Limited::default()
+        };
+        known.learn().rungs.iter_mut().for_each(|rung| rung.probe.limited = Some(limited));
+        let mut killed = seen(1, None, 50.0, 0.0);
+        (killed.app_cores, killed.busy_cores, killed.is_interrupted) =
+            (0.05, Some(0.25), is_interrupted);
+        known.learn().confirmed.push(killed);
+        let other_cores = known.facts.confirmed[0].other_cores();
+        let (quota, _) = known.quota().unwrap();
+        (quota.demand.mean, known.several().len(), other_cores > 0.0)
+    };
+    assert_eq!(predicted(true), (0.01, 1, false));
+    let (demand, several, is_disturbed) = predicted(false);
+    assert!(demand < 0.008 && several == 2 && is_disturbed, "it would");
+}
+
+#[test]
+fn an_instance_killed_between_two_probes_was_short_of_memory() {
+    let experiment = experiment();
+    let mut known = known(&experiment);
+    let past = Past { restarts: 1, memory_kills: 1, ..Past::default() };
+    known.learn().deaths.insert(1, Deaths { name: "app".to_owned(), past });
+    assert_eq!(known.memory().kills, 1);
+    known.learn().rungs[1].probe.memory_kills = 1;
+    assert_eq!(known.memory().kills, 1, "it is the same one");
+}
+
 // Two at a time that take 0.4 to 1.6 s each: two instances did 1.65 times one by chance.
 #[test]
 fn a_few_slow_requests_tell_little() {

@@ -34,6 +34,7 @@ pub fn seen(instances: usize, users: Option<usize>, throughput: f64, beside: f64
         slowest: Some(0.02),
         shape: ServiceShape::constant(),
         app_cores,
+        is_interrupted: false,
         busiest_thread: None,
         run_wait: None,
         relay_cores: 0.0,
