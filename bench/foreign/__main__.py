@@ -65,13 +65,6 @@ def _begun(path: Path, names: list[str], sweep_s: float) -> Results:
 
 
 def _trial(tenfold: Tenfold, program: Path, app: App, sweep_s: float) -> Trial:
-    trial, disturbed = again.undisturbed(
-        lambda: _measured(tenfold, program, app, sweep_s), lambda trial: trial.is_disturbed
-    )
-    return dataclasses.replace(trial, disturbed=len(disturbed))
-
-
-def _measured(tenfold: Tenfold, program: Path, app: App, sweep_s: float) -> Trial:
     # The plan comes first: a user's balancer has the slots that it names.
     arguments = ["--quiet", "--config", str(app.config), "--budget", f"{BUDGET_S}s"]
     # A suspect plan is no answer, and says what to do: plan again.

@@ -44,12 +44,11 @@ class Trial:
     suspect: list[dict[str, Any]] = field(default_factory=list)
     # Of a fixed piece of work, before the plan and after it and each sweep.
     work_s: list[float] = field(default_factory=list)
-    # How many times all of it was measured before, while the cores changed their speed.
-    disturbed: int = 0
 
     @property
     def is_disturbed(self) -> bool:
-        return speed.is_changed(self.work_s)
+        """Whether the cores were faster at one time than at another."""
+        return bool(self.work_s) and speed.is_changed(self.work_s)
 
 
 @dataclass
@@ -73,5 +72,5 @@ def read(path: Path) -> Results:
 def _trial(document: dict[str, Any]) -> Trial:
     sweeps = {which: [Sample(**each) for each in document[which]] for which in ("first", "second")}
     # Earlier runs lack some of these.
-    more = {name: document[name] for name in ("suspect", "work_s", "disturbed") if name in document}
+    more = {name: document[name] for name in ("suspect", "work_s") if name in document}
     return Trial(plan=document["plan"], **more, **sweeps)

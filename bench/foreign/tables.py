@@ -10,7 +10,7 @@ from apps import APPS
 from judgement import AGREED, MOST_THROUGHPUT, Judged, Point
 from results import Results
 
-from rig import machine
+from rig import machine, speed
 from rig.ratio import verdict
 from rig.table import Sheet, Table, milliseconds
 
@@ -83,8 +83,8 @@ def _requirements(judged: list[Judged], results: Results) -> Table:
         _counted("slots as the app's structure has them", judged),
         ["apps that were planned again, up to twice, because the plan was suspect", f"{len(again)} of {len(judged)}", "", ""],
         [
-            "apps measured again, up to twice, because the cores changed their speed",
-            f"{sum(bool(each.trial.disturbed) for each in judged)} of {len(judged)}",
+            f"apps whose plan and sweeps had cores that differed by more than {speed.MOST_CHANGE:.0%}",
+            f"{sum(each.trial.is_disturbed for each in judged)} of {len(judged)}",
             "",
             "",
         ],
