@@ -105,7 +105,7 @@ engines: build ## Measure the published systems under systemd, in Docker and Com
 	TENFOLD=$(TENFOLD) PYTHONPATH=bench python3 -B bench/engines
 
 # APPS="express php" measures only these, and keeps what was measured of the others; SWEEP=8 (seconds for a count).
-foreign: build ## Plan 18 real stacks beside sweeps by another generator (45 min)
+foreign: build ## Plan 18 real stacks beside sweeps by another generator (35 min)
 	scripts/deps foreign
 	TENFOLD=$(TENFOLD) PYTHONPATH=bench python3 -B bench/foreign
 

@@ -48,7 +48,7 @@ class Trial:
     @property
     def is_disturbed(self) -> bool:
         """Whether the cores were faster at one time than at another."""
-        return bool(self.work_s) and speed.is_changed(self.work_s)
+        return speed.is_changed(self.work_s)
 
 
 @dataclass

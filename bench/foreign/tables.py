@@ -83,7 +83,7 @@ def _requirements(judged: list[Judged], results: Results) -> Table:
         _counted("slots as the app's structure has them", judged),
         ["apps that were planned again, up to twice, because the plan was suspect", f"{len(again)} of {len(judged)}", "", ""],
         [
-            f"apps whose plan and sweeps had cores that differed by more than {speed.MOST_CHANGE:.0%}",
+            f"apps whose cores changed their speed by more than {speed.MOST_CHANGE:.0%} between plan and sweeps",
             f"{sum(each.trial.is_disturbed for each in judged)} of {len(judged)}",
             "",
             "",

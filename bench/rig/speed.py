@@ -24,8 +24,8 @@ def work_s() -> float:
 
 
 def is_changed(times_s: Sequence[float]) -> bool:
-    """Whether the cores were faster at one of these times than at another."""
-    return max(times_s) > min(times_s) * (1 + MOST_CHANGE)
+    """Whether the cores were faster at one of these times than at another. Earlier runs have no times."""
+    return bool(times_s) and max(times_s) > min(times_s) * (1 + MOST_CHANGE)
 
 
 def _on(core: int) -> float:

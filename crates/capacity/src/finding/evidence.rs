@@ -152,11 +152,6 @@ impl Admission {
 }
 
 impl Evidence {
-    /// Whether every death of the instance that died was one for lack of memory.
-    pub(super) fn dies_of_memory(&self) -> bool {
-        self.crashes.as_ref().is_some_and(|crashes| u64::from(crashes.times) <= self.memory.kills)
-    }
-
     /// Nothing but one saturated instance.
     pub fn new(one: Saturation) -> Evidence {
         Evidence {
@@ -180,6 +175,11 @@ impl Evidence {
             trials: Vec::new(),
             dependencies: Vec::new(),
         }
+    }
+
+    /// Whether an instance died, and each time for lack of memory.
+    pub(super) fn dies_of_memory(&self) -> bool {
+        self.crashes.as_ref().is_some_and(|crashes| u64::from(crashes.times) <= self.memory.kills)
     }
 
     /// Throughput of two over that of one.

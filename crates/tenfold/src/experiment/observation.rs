@@ -44,8 +44,9 @@ pub struct Edges {
     usage: Usage,
     before: Snapshot,
     after: Snapshot,
-    /// Instances that died, and those of them that did at their memory limit.
+    /// Instances that died.
     deaths: u32,
+    /// Those of them that died at their memory limit.
     memory_kills: u32,
     /// Whose queue turned requests away.
     balancer: BalancerProgram,
@@ -167,7 +168,7 @@ impl Observation {
         let usage = &edges.usage;
         let apps: Vec<&TargetUsage> = cpu_use::instances(usage).collect();
         let cpu = CpuUse::of(usage, report, machine);
-        let instances = probe.instances;
+        let is_interrupted = edges.deaths > 0 || apps.len() < probe.instances;
         let mut probe = reported(probe, report, edges, cpu);
         probe.limited = Limited::most(apps.iter().copied(), usage.seconds);
         probe.rss_bytes = apps.iter().filter_map(|u| u.rss_bytes).max();
@@ -184,7 +185,7 @@ impl Observation {
             slowest: report.response.max().map(|t| t.as_secs_f64()),
             shape: shape(report.service.counts()),
             app_cores: cpu.app,
-            is_interrupted: edges.deaths > 0 || apps.len() < instances,
+            is_interrupted,
             busiest_thread: apps.iter().filter_map(|u| cpu_use::busiest(u)).reduce(f64::max),
             run_wait: apps.iter().map(|u| u.run_queue_wait).sum(),
             relay_cores: cpu.relay(),
@@ -248,8 +249,8 @@ impl Observation {
         Some(laws::utilisation(self.throughput(), (sent - queue).max(0.0) / 1e3))
     }
 
-    /// Cores that other programs used, but for those that are watched as dependencies. What an instance used
-    /// that ended is not theirs.
+    /// Cores that other programs used, but for those that are watched as dependencies. It is 0 where the CPU of
+    /// an instance is not known, because the rest may be that instance's.
     pub fn other_cores(&self) -> f64 {
         if self.is_interrupted {
             return 0.0;

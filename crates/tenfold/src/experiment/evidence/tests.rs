@@ -133,7 +133,7 @@ fn an_instance_that_dies_again_and_again_fails_without_a_failed_request() {
 #[test]
 fn cpu_of_an_instance_that_died_teaches_nothing() {
     let experiment = experiment();
-    let predicted = |is_interrupted| {
+    let learned = |is_interrupted| {
         let mut known = known(&experiment);
         let limited = Limited {
             cpus: Some(0.5),
@@ -150,9 +150,9 @@ fn cpu_of_an_instance_that_died_teaches_nothing() {
         let (quota, _) = known.quota().unwrap();
         (quota.demand.mean, known.several().len(), other_cores > 0.0)
     };
-    assert_eq!(predicted(true), (0.01, 1, false));
-    let (demand, several, is_disturbed) = predicted(false);
-    assert!(demand < 0.008 && several == 2 && is_disturbed, "it would");
+    assert_eq!(learned(true), (0.01, 1, false));
+    let (demand, several, is_disturbed) = learned(false);
+    assert!(demand < 0.008 && several == 2 && is_disturbed, "otherwise it would");
 }
 
 #[test]
