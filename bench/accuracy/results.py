@@ -8,9 +8,7 @@ from typing import Any
 
 from rig import record, speed
 
-SCHEMA = "tenfold/bench-accuracy/1"
-# In the reasons of a verdict.
-CHANGED_SPEED = "the cores changed their speed"
+SCHEMA = "tenfold/bench-accuracy/2"
 
 
 @dataclass
@@ -21,14 +19,12 @@ class Trial:
     sweeps: list[dict[str, Any]]
     # Of a fixed piece of work, before the first of them and after each.
     work_s: list[float] = field(default_factory=list)
-    # The plans and sweeps before it: the plan was suspect, or the cores changed their speed.
-    disturbed: list[dict[str, Any]] = field(default_factory=list)
+    # The plans before it, which were suspect.
+    suspect: list[dict[str, Any]] = field(default_factory=list)
 
     @property
-    def is_disturbed(self) -> bool:
-        reasons = [reason for each in (self.plan, *self.sweeps) for reason in each["verdict_reasons"]]
-        is_changed = speed.is_changed(self.work_s) or any(CHANGED_SPEED in reason for reason in reasons)
-        return is_changed or self.plan["verdict"] == "suspect"
+    def has_changed_speed(self) -> bool:
+        return speed.is_changed(self.work_s)
 
 
 @dataclass

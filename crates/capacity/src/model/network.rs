@@ -16,8 +16,9 @@ use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::calibration::{
-    CACHE_MISS_EXPONENT, CACHE_MISS_EXPONENTS, CORE_TRIAL_SHARE, CPU_FULL, DEMAND_NOISE,
-    JOINT_LIMIT, MIN_UTILISATION, MODEL_DRAWS, UNKNOWN_SHARED_DEMAND,
+    CACHE_MISS_EXPONENT, CACHE_MISS_EXPONENTS, CORE_TRIAL_SHARE, CPU_FULL,
+    DEMAND_BESIDE_OTHERS_ERROR, DEMAND_NOISE, JOINT_LIMIT, MIN_UTILISATION, MODEL_DRAWS,
+    UNKNOWN_SHARED_DEMAND,
 };
 use crate::limit_kind::Kind;
 use crate::model::ladder::Ladder;
@@ -450,6 +451,10 @@ impl Model {
         again.measured.several = self.measured.several.clone();
         for s in &mut again.measured.several {
             s.throughput *= wander(s.error);
+            // What a request costs more beside others is a small difference of two demands.
+            if one.is_cpu_full(self.cores) && self.is_at_cores(s) {
+                s.app_demand *= wander(DEMAND_BESIDE_OTHERS_ERROR);
+            }
         }
         again
     }
