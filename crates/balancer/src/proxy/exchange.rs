@@ -27,7 +27,7 @@ use crate::proxy::relay::state::{Outcome, Relay, Touch, Unserved};
 use crate::proxy::tunnel;
 use crate::queue::app::App;
 use crate::queue::dispatch::request_hints::{RequestHints, Tried};
-use crate::queue::dispatch::{AllDown, Outlook, Refusal};
+use crate::queue::dispatch::{AllDown, Refusal, WaitReason};
 use crate::queue::shared_queue::{QueuePlace, Reply, Slot};
 
 /// What happens to the client's connection afterwards.
@@ -321,8 +321,8 @@ async fn slot<'w>(
     let limits = app.config.queue;
     let failure = match app.queue.ask(hints) {
         Reply::Slot(slot) => return Ok((slot, false)),
-        Reply::QueuePlace(place, outlook) => {
-            let slot = wait(client, worker, app, place, outlook).await;
+        Reply::QueuePlace(place, reason) => {
+            let slot = wait(client, worker, app, place, reason).await;
             return slot.map(|slot| (slot, true));
         }
         Reply::AllDown => all_down(worker, app, Duration::ZERO),
@@ -341,12 +341,12 @@ async fn wait<'w>(
     worker: &Worker,
     app: &'w App,
     mut place: QueuePlace<'w>,
-    outlook: Outlook,
+    reason: WaitReason,
 ) -> Result<Slot<'w>, Refused<'w>> {
     let (began, longest) = (Instant::now(), app.config.queue.wait);
-    let mut limit = match outlook {
-        Outlook::Slot => longest,
-        Outlook::Recovery => app.config.health.all_down_wait.min(longest),
+    let mut limit = match reason {
+        WaitReason::Slot => longest,
+        WaitReason::Recovery => app.config.health.all_down_wait.min(longest),
     };
     let Client { stream, timer, .. } = client;
     let mut closed = pin!(stream.closed());

@@ -1,7 +1,7 @@
 //! The queue as pure data: backends with their slots, and the requests that wait for one. It has no
 //! socket and no clock, so every rule is tested by itself.
 //!
-//! A freed slot goes to the request at the head of the queue within the same step. So nobody barges in,
+//! A freed slot goes to the request at the head of the queue within the same step. So no later request overtakes it,
 //! and exactly one waiter wakes.
 
 pub(crate) mod auto_slots;
@@ -69,7 +69,7 @@ pub(crate) struct Dispatch<B> {
     /// Counts changes, so that equal members take turns.
     sequence: i64,
     /// The state of the random number generator.
-    dice: u64,
+    rng: u64,
     budget: Budget,
     /// Members by the last report of their service time (`least_time`).
     ages: List,
@@ -83,7 +83,7 @@ pub(crate) struct Dispatch<B> {
     stalled: Stalled,
     drain_rate: DrainRate,
     waiting: usize,
-    deepest: usize,
+    max_waiting: usize,
 }
 
 struct Waiter<B> {
@@ -109,7 +109,7 @@ pub(crate) enum Refusal {
     Displaced,
 }
 
-/// What a waiter waits for.
+/// The line in which a waiter stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
     /// Any backend that it may go to.
@@ -138,7 +138,7 @@ pub(crate) struct Ticket(u32);
 pub(crate) enum Asked<B> {
     Granted(Grant<B>),
     /// The wakers are of requests that lost a place or a slot to it.
-    Waiting(Ticket, Outlook, Vec<Waker>),
+    Waiting(Ticket, WaitReason, Vec<Waker>),
     /// Every backend is out, and requests do not wait for one.
     AllDown,
     /// The queue is full.
@@ -151,9 +151,9 @@ pub(crate) enum Asked<B> {
     Overspent,
 }
 
-/// What a waiter waits for.
+/// Why a request has to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outlook {
+pub(crate) enum WaitReason {
     /// A free slot.
     Slot,
     /// A backend that is fit to serve.
@@ -205,7 +205,7 @@ impl<B: Clone> Dispatch<B> {
             resting: Vec::new(),
             starting: Vec::new(),
             sequence: 0,
-            dice: 0x9e37_79b9_7f4a_7c15,
+            rng: 0x9e37_79b9_7f4a_7c15,
             budget: Budget::new(config.retries),
             ages: List::EMPTY,
             age_links: Links::default(),
@@ -217,7 +217,7 @@ impl<B: Clone> Dispatch<B> {
             stalled: Stalled::default(),
             drain_rate: DrainRate::default(),
             waiting: 0,
-            deepest: 0,
+            max_waiting: 0,
         }
     }
 
@@ -244,13 +244,13 @@ impl<B: Clone> Dispatch<B> {
                 if self.health.all_down_wait.is_zero() {
                     return Asked::AllDown;
                 }
-                self.wait(hints, Line::Any, Outlook::Recovery)
+                self.wait(hints, Line::Any, WaitReason::Recovery)
             }
             Choice::Later(bound) => match self.expected_wait(bound, hints.client) {
                 Some(wait) if first && wait > self.limits.wait && self.is_settled() => {
                     Asked::TooLate(wait)
                 }
-                _ => self.wait(hints, bound.map_or(Line::Any, Line::Of), Outlook::Slot),
+                _ => self.wait(hints, bound.map_or(Line::Any, Line::Of), WaitReason::Slot),
             },
         }
     }
@@ -266,7 +266,7 @@ impl<B: Clone> Dispatch<B> {
             true => Asked::Granted(self.grant_check(id.index)),
             false => {
                 let ticket = self.queue(RequestHints::default(), Line::First(id.index));
-                Asked::Waiting(ticket, Outlook::Slot, Vec::new())
+                Asked::Waiting(ticket, WaitReason::Slot, Vec::new())
             }
         })
     }
@@ -350,7 +350,7 @@ impl<B: Clone> Dispatch<B> {
 
     /// The number of waiting requests, now and at most.
     pub(crate) fn depth(&self) -> (usize, usize) {
-        (self.waiting, self.deepest)
+        (self.waiting, self.max_waiting)
     }
 
     pub(crate) fn retries(&self) -> RetryCounts {

@@ -22,7 +22,7 @@ use crate::queue::dispatch::retry_budget::RetryCounts;
 use crate::queue::dispatch::ring::hash;
 use crate::queue::dispatch::stalled::Stall;
 use crate::queue::dispatch::{
-    AllDown, Asked, Changes, Dispatch, Freed, Grant, Outlook, Refusal, Ticket,
+    AllDown, Asked, Changes, Dispatch, Freed, Grant, Refusal, Ticket, WaitReason,
 };
 
 /// Shared by all threads. The lock is held for some tens of nanoseconds. Nothing waits or wakes while it
@@ -66,7 +66,7 @@ pub(crate) struct QueuePlace<'a> {
 /// The answer to a request for a slot.
 pub(crate) enum Reply<'a> {
     Slot(Slot<'a>),
-    QueuePlace(QueuePlace<'a>, Outlook),
+    QueuePlace(QueuePlace<'a>, WaitReason),
     AllDown,
     Full,
     TooLate(Duration),
@@ -103,9 +103,9 @@ impl SharedQueue {
         let asked = self.lock().ask(hints);
         match asked {
             Asked::Granted(grant) => Reply::Slot(self.slot(grant)),
-            Asked::Waiting(ticket, outlook, woken) => {
+            Asked::Waiting(ticket, reason, woken) => {
                 woken.into_iter().for_each(Waker::wake);
-                Reply::QueuePlace(QueuePlace { queue: self, ticket: Some(ticket) }, outlook)
+                Reply::QueuePlace(QueuePlace { queue: self, ticket: Some(ticket) }, reason)
             }
             Asked::AllDown => Reply::AllDown,
             Asked::Full => Reply::Full,

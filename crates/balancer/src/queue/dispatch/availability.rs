@@ -40,16 +40,17 @@ impl<B: Clone> Dispatch<B> {
 
     /// Whether no backend takes requests, though one would if it were fit.
     pub(super) fn is_all_down(&self) -> bool {
-        self.candidates.iter().all(|candidates| candidates.takers.is_empty())
+        self.candidates.iter().all(|candidates| candidates.eligible.is_empty())
             && self.members.iter().flatten().any(Member::is_down)
     }
 
     /// Records how a request ended.
     pub(super) fn on_report(&mut self, index: u32, report: Report) -> Changes {
-        let takers: usize = self.candidates.iter().map(|candidates| candidates.takers.len()).sum();
+        let eligible: usize =
+            self.candidates.iter().map(|candidates| candidates.eligible.len()).sum();
         let Some(member) = self.members[index as usize].as_mut() else { return Changes::default() };
         let took = member.takes();
-        let turn = member.health_state.on_report(&self.health.passive, report, takers <= 1);
+        let turn = member.health_state.on_report(&self.health.passive, report, eligible <= 1);
         match turn {
             None => Changes::default(),
             turn => self.apply_health_change(index, took, turn),

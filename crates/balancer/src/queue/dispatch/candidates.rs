@@ -6,7 +6,7 @@ use crate::queue::dispatch::ring::Ring;
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
     /// In no particular order.
-    pub(super) takers: Vec<u32>,
+    pub(super) eligible: Vec<u32>,
     /// By the policy's rank.
     pub(super) order: Heap,
     /// For policies with a key.

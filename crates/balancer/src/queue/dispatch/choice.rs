@@ -19,7 +19,7 @@ const LOAD_SCALE: u64 = 1 << 14;
 impl<B: Clone> Dispatch<B> {
     pub(super) fn choose(&mut self, hints: &RequestHints) -> Choice {
         let Some(tier) = self.tier_for(&hints.tried) else {
-            let nobody = self.candidates.iter().all(|candidates| candidates.takers.is_empty());
+            let nobody = self.candidates.iter().all(|candidates| candidates.eligible.is_empty());
             return if nobody { Choice::Later(None) } else { Choice::AllTried };
         };
         let chosen = match &self.policy {
@@ -40,9 +40,9 @@ impl<B: Clone> Dispatch<B> {
     /// The candidates for a request. Backups serve only if no primary backend does.
     pub(super) fn tier_for(&self, tried: &Tried) -> Option<usize> {
         let tiers = 0..self.candidates.len();
-        let takers = |tier: usize| self.candidates[tier].takers.iter();
-        let at_once = |&tier: &usize| takers(tier).any(|&index| self.fits(index, tried));
-        let at_last = |&tier: &usize| takers(tier).any(|&index| self.is_new(index, tried));
+        let eligible = |tier: usize| self.candidates[tier].eligible.iter();
+        let at_once = |&tier: &usize| eligible(tier).any(|&index| self.fits(index, tried));
+        let at_last = |&tier: &usize| eligible(tier).any(|&index| self.is_new(index, tried));
         tiers.clone().find(at_once).or_else(|| tiers.clone().find(at_last))
     }
 
@@ -97,7 +97,7 @@ impl<B: Clone> Dispatch<B> {
         let keyed = self.policy.is_keyed();
         let Some(member) = self.members[index as usize].as_mut() else { return };
         let candidates = &mut self.candidates[member.tier()];
-        candidates.takers.push(index);
+        candidates.eligible.push(index);
         // At once, newcomers would get a burst.
         member.turn = candidates.clock + Candidates::stride(member.weight()) / 2;
         if keyed {
@@ -108,8 +108,8 @@ impl<B: Clone> Dispatch<B> {
 
     pub(super) fn leave_candidates(&mut self, index: u32) {
         for candidates in &mut self.candidates {
-            if let Some(place) = candidates.takers.iter().position(|&taker| taker == index) {
-                candidates.takers.swap_remove(place);
+            if let Some(place) = candidates.eligible.iter().position(|&taker| taker == index) {
+                candidates.eligible.swap_remove(place);
                 candidates.ring.remove(index);
             }
         }
@@ -121,7 +121,7 @@ impl<B: Clone> Dispatch<B> {
         for candidates in &mut self.candidates {
             let members = &self.members;
             let weights =
-                candidates.takers.iter().filter_map(|&index| members[index as usize].as_ref());
+                candidates.eligible.iter().filter_map(|&index| members[index as usize].as_ref());
             let weights = weights.map(Member::weight);
             (candidates.weight, candidates.heaviest) =
                 weights.fold((0, 0), |(sum, most), weight| (sum + weight, most.max(weight)));
@@ -140,9 +140,9 @@ impl<B: Clone> Dispatch<B> {
     }
 
     fn less_busy_of_two(&mut self, tier: usize, tried: &Tried) -> Option<u32> {
-        let first = self.roll(tier, |d, index| d.is_free_for(index, tried));
+        let first = self.random(tier, |d, index| d.is_free_for(index, tried));
         let second =
-            self.roll(tier, |d, index| Some(index) != first && d.is_free_for(index, tried));
+            self.random(tier, |d, index| Some(index) != first && d.is_free_for(index, tried));
         let busy = |index: &u32| {
             self.at(*index).map(|member| (member.load() + 1) * LOAD_SCALE / member.weight())
         };
@@ -150,24 +150,24 @@ impl<B: Clone> Dispatch<B> {
         two.min_by_key(busy).or_else(|| self.first(tier, tried))
     }
 
-    /// A random backend by weight. If the dice reject it, another one is rolled, a few times.
-    fn roll(&mut self, tier: usize, fits: impl Fn(&Self, u32) -> bool) -> Option<u32> {
-        let mut dice = self.dice;
+    /// A random backend by weight: one is drawn, and accepted with a chance in proportion to its weight, a few times.
+    fn random(&mut self, tier: usize, fits: impl Fn(&Self, u32) -> bool) -> Option<u32> {
+        let mut rng = self.rng;
         let candidates = &self.candidates[tier];
-        let mut next = |faces: u64| {
+        let mut next = |bound: u64| {
             // Marsaglia's xorshift64.
-            dice ^= dice << 13;
-            dice ^= dice >> 7;
-            dice ^= dice << 17;
-            (dice >> 16) % faces.max(1)
+            rng ^= rng << 13;
+            rng ^= rng >> 7;
+            rng ^= rng << 17;
+            (rng >> 16) % bound.max(1)
         };
-        let rolled = (0..16).find_map(|_| {
-            let index = candidates.takers[next(candidates.takers.len() as u64) as usize];
+        let drawn = (0..16).find_map(|_| {
+            let index = candidates.eligible[next(candidates.eligible.len() as u64) as usize];
             let heavy = self.at(index).is_some_and(|m| next(candidates.heaviest) < m.weight());
             (heavy && fits(self, index)).then_some(index)
         });
-        self.dice = dice;
-        rolled
+        self.rng = rng;
+        drawn
     }
 
     /// The owner of the key, or the next free backend, preferably one below its bound. Without a key,

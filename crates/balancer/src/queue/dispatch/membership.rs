@@ -290,7 +290,7 @@ impl<B: Clone> Dispatch<B> {
     /// Requests that wait for any backend may need backups now.
     fn call_backups(&mut self, wakers: &mut Vec<Waker>) {
         if !self.unbound.is_empty() {
-            for backup in self.candidates[1].takers.clone() {
+            for backup in self.candidates[1].eligible.clone() {
                 wakers.extend(self.place_unbound(backup));
             }
         }
@@ -313,7 +313,7 @@ impl<B: Clone> Dispatch<B> {
 
     /// Refuses waiters that have tried every backend that is left.
     fn refuse_stranded(&mut self, wakers: &mut Vec<Waker>) {
-        if self.candidates.iter().all(|candidates| candidates.takers.is_empty()) {
+        if self.candidates.iter().all(|candidates| candidates.eligible.is_empty()) {
             return;
         }
         let waiters: Vec<_> = self.unbound.iter(&self.links).collect();

@@ -11,7 +11,7 @@ use crate::queue::dispatch::list::End;
 use crate::queue::dispatch::member::Member;
 use crate::queue::dispatch::request_hints::RequestHints;
 use crate::queue::dispatch::{
-    Asked, Dispatch, Line, Outlook, Refusal, Ticket, Waiter, WaiterState,
+    Asked, Dispatch, Line, Refusal, Ticket, WaitReason, Waiter, WaiterState,
 };
 
 impl<B: Clone> Dispatch<B> {
@@ -76,7 +76,7 @@ impl<B: Clone> Dispatch<B> {
     }
 
     /// Lets a request wait. In a full queue, it takes the place of another one.
-    pub(super) fn wait(&mut self, hints: RequestHints, line: Line, outlook: Outlook) -> Asked<B> {
+    pub(super) fn wait(&mut self, hints: RequestHints, line: Line, reason: WaitReason) -> Asked<B> {
         let number = self.clients.next_number(hints.client);
         let full = hints.tried.len() == 0 && self.waiting >= self.limits.length;
         let displaced = full.then(|| self.last_behind(number)).flatten();
@@ -87,7 +87,7 @@ impl<B: Clone> Dispatch<B> {
         }
         let ticket = self.queue(hints, line);
         woken.extend(self.relieve(line));
-        Asked::Waiting(ticket, outlook, woken)
+        Asked::Waiting(ticket, reason, woken)
     }
 
     /// Gives a free slot of this backend to the first waiter that it may serve.
@@ -183,7 +183,7 @@ impl<B: Clone> Dispatch<B> {
             list.insert(&mut self.links, waiter, |index| self.waiters[index as usize].number);
             self.clients.join(hints.client, number);
             self.waiting += 1;
-            self.deepest = self.deepest.max(self.waiting);
+            self.max_waiting = self.max_waiting.max(self.waiting);
         }
         self.rank_line(line);
     }

@@ -129,7 +129,7 @@ fn with_all_backends_down_requests_wait_or_are_refused() {
         assert_eq!((down.backends, down.until), (1, Some(now + SECOND)));
         assert!(down.reason.contains("cannot be reached"), "{}", down.reason);
         match ask(&mut d) {
-            Asked::Waiting(ticket, Outlook::Recovery, _) if !wait.is_zero() => {
+            Asked::Waiting(ticket, WaitReason::Recovery, _) if !wait.is_zero() => {
                 d.tick(now + SECOND);
                 assert_eq!(claim(&mut d, &ticket), Some("a"));
             }

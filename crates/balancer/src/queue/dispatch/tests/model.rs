@@ -461,7 +461,7 @@ impl World {
             assert_eq!((member.in_flight, member.tunnels), self.held(member.id));
             let index = member.id.index;
             for (tier, candidates) in d.candidates.iter().enumerate() {
-                let listed = candidates.takers.iter().filter(|&&taker| taker == index).count();
+                let listed = candidates.eligible.iter().filter(|&&taker| taker == index).count();
                 assert_eq!(listed == 1, member.takes() && tier == member.tier());
             }
             let down = member.health_state.health == BackendHealth::Down;
