@@ -16,7 +16,7 @@ use crate::metrics::usage::Usage;
 use crate::metrics::window::{Window, WindowTally};
 use crate::session::player::{RequestName, Scenarios};
 use crate::session::script_report::ScriptReport;
-use crate::verdict::judgement::{ERRORS_SUSPECT, Evidence, Verdict};
+use crate::verdict::judgement::{ERRORS_SUSPECT, RunFigures, Verdict};
 use crate::verdict::judging::Judging;
 use crate::verdict::littles_law::LittlesLaw;
 use crate::verdict::overload::is_overloaded;
@@ -296,7 +296,7 @@ impl Report {
             .collect();
         let users = windows.last().map_or(0, |last| last.gauges.users);
         let occupancy: u64 = measured.clone().map(|w| w.occupancy).sum();
-        let evidence = Evidence {
+        let figures = RunFigures {
             steadiness: warm_up.steadiness,
             littles_law: LittlesLaw::of(
                 context.judging,
@@ -307,9 +307,9 @@ impl Report {
             ),
             unanswered: Unanswered::of(&unanswered, &tally, users),
             ramp: context.users.filter(|_| is_over).map(|users| users.until(until)),
-            ..evidence(&context, threads, &usage, &tally, &errors, seconds)
+            ..figures(&context, threads, &usage, &tally, &errors, seconds)
         };
-        let reasons = evidence.reasons();
+        let reasons = figures.reasons();
         let is_overloaded = is_overloaded(&measured.clone().collect::<Vec<_>>(), &tally, length);
         let waits: Option<Vec<Nanos>> = usage.iter().map(|usage| usage.run_wait).collect();
         Report {
@@ -337,7 +337,7 @@ impl Report {
             late: tally.late,
             in_system: occupancy as f64 / length.max(1) as f64,
             cpu_seconds: usage.iter().map(|usage| usage.cpu).sum::<Nanos>() as f64 / SECOND as f64,
-            busiest_thread: evidence.busiest,
+            busiest_thread: figures.busiest,
             run_wait_seconds: waits.map(|w| w.iter().sum::<Nanos>() as f64 / SECOND as f64),
             connections_opened: whole.connections_opened,
             reconnects: whole.reconnects,
@@ -377,20 +377,20 @@ fn absorb_moment(windows: &mut Vec<WindowTally>, cut: Nanos) {
     }
 }
 
-fn evidence(
+fn figures(
     context: &RunContext,
     threads: &[Snapshot],
     usage: &[Usage],
     tally: &Tally,
     errors: &BTreeMap<ErrorKind, u64>,
     seconds: f64,
-) -> Evidence {
+) -> RunFigures {
     let share = |nanos: Nanos| match seconds > 0.0 {
         true => nanos as f64 / SECOND as f64 / seconds,
         false => 0.0,
     };
     let longest_wait = usage.iter().filter_map(|usage| usage.run_wait).max();
-    Evidence {
+    RunFigures {
         busiest: share(usage.iter().map(|usage| usage.cpu).max().unwrap_or(0)),
         longest_wait: longest_wait.map(share),
         seconds,
@@ -416,7 +416,7 @@ fn evidence(
                 ThreadState::Running | ThreadState::Done => None,
             })
             .collect(),
-        ..Evidence::default()
+        ..RunFigures::default()
     }
 }
 

@@ -74,7 +74,7 @@ const LITTLES_LAW_SUSPECT: f64 = 0.05;
 
 /// The numbers that a verdict rests on.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Evidence {
+pub(crate) struct RunFigures {
     pub(crate) busiest: f64,
     pub(crate) longest_wait: Option<f64>,
     pub(crate) seconds: f64,
@@ -140,7 +140,7 @@ impl Verdict {
     }
 }
 
-impl Evidence {
+impl RunFigures {
     /// Everything that speaks against the run.
     pub(crate) fn reasons(&self) -> Vec<Reason> {
         let engine = self.engine_failures.iter().cloned();
@@ -248,8 +248,8 @@ mod tests {
     use super::*;
     use crate::verdict::steady_state::Series;
 
-    fn good() -> Evidence {
-        Evidence {
+    fn good() -> RunFigures {
+        RunFigures {
             busiest: 0.5,
             longest_wait: Some(0.01),
             seconds: 10.0,
@@ -259,26 +259,26 @@ mod tests {
             taken_up: 1000,
             requests: 1000,
             connection_limit: 10,
-            ..Evidence::default()
+            ..RunFigures::default()
         }
     }
 
-    fn judge(change: impl FnOnce(&mut Evidence)) -> (Verdict, Vec<Reason>) {
-        let mut evidence = good();
-        change(&mut evidence);
-        let reasons = evidence.reasons();
+    fn judge(change: impl FnOnce(&mut RunFigures)) -> (Verdict, Vec<Reason>) {
+        let mut figures = good();
+        change(&mut figures);
+        let reasons = figures.reasons();
         (Verdict::of(&reasons), reasons)
     }
 
     #[test]
-    fn good_evidence_is_valid() {
+    fn a_good_run_is_valid() {
         assert_eq!(judge(|_| {}), (Verdict::Valid, vec![]));
     }
 
     #[test]
-    fn each_kind_of_evidence_has_its_limits() {
+    fn each_figure_has_its_limits() {
         use Verdict::{Invalid, Suspect, Valid};
-        let verdict = |change: &dyn Fn(&mut Evidence)| judge(change).0;
+        let verdict = |change: &dyn Fn(&mut RunFigures)| judge(change).0;
         let ms = Duration::from_millis;
         for (share, wanted) in [(0.79, Valid), (0.81, Suspect), (0.96, Invalid)] {
             assert_eq!(verdict(&|e| e.busiest = share), wanted, "CPU {share}");
@@ -290,20 +290,20 @@ mod tests {
         }
         for (failed, wanted) in [(9, Valid), (11, Suspect), (1000, Invalid)] {
             let most = Some(ErrorKind::Timeout);
-            let change = |e: &mut Evidence| (e.failed, e.most_errors) = (failed, most);
+            let change = |e: &mut RunFigures| (e.failed, e.most_errors) = (failed, most);
             assert_eq!(verdict(&change), wanted, "failed {failed}");
         }
         for (failed, wanted) in [(49, Valid), (51, Suspect), (1000, Invalid)] {
             let most = Some(ErrorKind::ServerError);
             let change =
-                |e: &mut Evidence| (e.failed, e.most_errors, e.max_errors) = (failed, most, 0.05);
+                |e: &mut RunFigures| (e.failed, e.most_errors, e.max_errors) = (failed, most, 0.05);
             assert_eq!(verdict(&change), wanted, "failed {failed} where 5 % may");
         }
         for (lag, median, wanted) in
             [(5, 100, Valid), (5, 40, Suspect), (20, 40, Suspect), (20, 10, Invalid)]
         {
             let change =
-                |e: &mut Evidence| (e.lag_p99, e.median) = (Some(ms(lag)), Some(ms(median)));
+                |e: &mut RunFigures| (e.lag_p99, e.median) = (Some(ms(lag)), Some(ms(median)));
             assert_eq!(verdict(&change), wanted, "lag {lag} of {median}");
         }
         assert_eq!(verdict(&|e| e.longest_wait = Some(0.3)), Suspect);
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn the_whole_run_has_its_limits() {
         use Verdict::{Suspect, Valid};
-        let verdict = |change: &dyn Fn(&mut Evidence)| judge(change).0;
+        let verdict = |change: &dyn Fn(&mut RunFigures)| judge(change).0;
         for (count, wanted) in [(9, Valid), (11, Suspect)] {
             assert_eq!(verdict(&|e| e.late = count), wanted, "late {count}");
             assert_eq!(verdict(&|e| e.dropped = count), wanted, "dropped {count}");
