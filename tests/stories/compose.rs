@@ -10,7 +10,7 @@ use crate::docker::{Docker, build_folder, tenfold_of};
 use crate::harness::{alone, cannot_run, eventually, json, processes, said, send, shared, sound};
 use crate::sandbox::only_child;
 
-/// A web service that leans on a database, with all that keeps Compose from scaling it.
+/// A web service that depends on a database, with all that keeps Compose from scaling it.
 const SHOP: &str = r#"
 name: shop
 services:

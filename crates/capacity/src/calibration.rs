@@ -46,6 +46,12 @@ pub const MIN_GROWTH: f64 = 0.10;
 /// A serial server of 10 ms did 12 % more with two in flight, on a core that takes time to wake.
 pub const CLIENT_GAP_MAX: f64 = 0.15;
 
+/// Requests in service beyond whole slots that are no further slot, by the same gap.
+pub const SLOT_FRACTION: f64 = CLIENT_GAP_MAX;
+
+/// Requests by which the mean number in service may differ from the number in flight.
+pub const IN_SERVICE_ERROR: f64 = 0.10;
+
 /// An instance that does a smaller share of linear growth has requests that hinder each other.
 pub const LINEAR_FRACTION: f64 = 0.93;
 
@@ -76,6 +82,10 @@ pub const QUEUEING_FACTOR: f64 = 1.25;
 /// The rest is lost where app, balancer and generator hand requests to each other.
 pub const CPU_FULL: f64 = 0.80;
 
+/// Share of a core from which on a thread of balancer or generator limits what instances complete. It is less than
+/// [`THREAD_FULL`], because requests queue at a thread before it is full.
+pub const RELAY_THREAD_FULL: f64 = 0.80;
+
 /// A load that uses a smaller share of the cores does not fill them, whatever else runs.
 pub const MIN_CORE_SHARE: f64 = 0.4;
 
@@ -87,6 +97,11 @@ pub const MIN_UTILISATION: f64 = 0.3;
 /// Hartstein, Srinivasan, Puzak and Emma, "Cache miss behavior: is it sqrt(2)?", Computing Frontiers 2006.
 pub const CACHE_MISS_EXPONENT: f64 = 0.5;
 
+/// The range of the exponent: from 0.3 among programs (same source) to 1.
+/// A request of /products of examples/threads cost 11 % more CPU with two instances, and 37 % more with four.
+/// These are means of nine sweeps.
+pub const CACHE_MISS_EXPONENTS: (f64, f64) = (0.3, 1.0);
+
 /// Relative half-width of the 95 % interval of a CPU demand beside other instances, compared with that of one alone.
 /// In eight plans of /products of examples/threads, two instances cost 1 to 18 % more, with 5 % of standard deviation.
 /// In the sweeps before and after these plans it was 10 %.
@@ -94,11 +109,6 @@ pub const DEMAND_BESIDE_OTHERS_ERROR: f64 = 0.10;
 
 /// Cores and instances limit together where the instances alone would complete this multiple of what the cores carry.
 pub const JOINT_LIMIT: f64 = 1.05;
-
-/// The range of this power: from 0.3 among programs (same source) to 1.
-/// A request of /products of examples/threads cost 11 % more CPU with two instances, and 37 % more with four.
-/// These are means of nine sweeps.
-pub const CACHE_MISS_EXPONENTS: (f64, f64) = (0.3, 1.0);
 
 /// A trial with one core less also speaks for cores that are at least this share as busy as before it.
 pub const CORE_TRIAL_SHARE: f64 = 0.95;
@@ -140,8 +150,8 @@ pub const SAME_THROUGHPUT: f64 = 0.08;
 /// An open workload is carried when this share of what was sent is completed.
 pub const CARRIED_SHARE: f64 = 0.97;
 
-/// Where more arrives than can be answered, a backlog grows all the time, and the median wait is half of what it takes
-/// to work off the last of it. A burst at the end leaves as much unanswered, and a median of less than this share.
+/// Under overload a backlog grows all the time. The median wait is then half of the time that the last backlog takes.
+/// After a burst at the end, the backlog may be as large, but the median is less than this share of that time.
 pub const MEDIAN_OF_OVERLOAD: f64 = 0.25;
 
 /// Without a bound on latency, this share of the best throughput is enough.
@@ -157,6 +167,9 @@ pub const DEPENDENCY_SEEN: f64 = 0.05;
 
 /// Share of a core from which on a trial asks whether a thread is the limit.
 pub const THREAD_SUSPECT: f64 = 0.6;
+
+/// An app that uses more cores runs on several of them.
+pub const SEVERAL_CORES: f64 = 1.2;
 
 /// Cores that the threads under one interpreter lock use at most.
 pub const INTERPRETER_LOCK_CORES: f64 = 1.15;
@@ -253,6 +266,48 @@ pub const SPARE_FILES: u64 = 256;
 
 /// Standard deviations above the mean that the number in flight reaches at times.
 pub const IN_FLIGHT_PEAK_DEVIATIONS: f64 = 3.0;
+
+// === Findings: confidence ===
+// It is 0.5 where a finding begins, and grows to 0.99 at one of these.
+
+/// Share of the periods in which a quota stops an instance.
+pub const CLEARLY_THROTTLED: f64 = 0.5;
+
+/// Relative growth with more requests in flight, up to which an instance may be serial. One that is serial has none.
+pub const SERIAL_GROWTH: f64 = 0.5;
+
+/// A busiest thread at this share of a core may be full.
+pub const THREAD_NEARLY_FULL: f64 = 0.75;
+
+/// Share of the throughput that a second instance takes.
+pub const CLEARLY_OVERSUBSCRIBED: f64 = 0.2;
+
+/// How much less than [`FULL_GAIN`] a second instance brings.
+pub const CLEARLY_SHARED: f64 = 0.6;
+
+/// How much less than [`HEADROOM_UTILISATION`] is used.
+pub const CLEARLY_ROOM: f64 = 0.5;
+
+/// Share of the time in stalls for memory.
+pub const CLEARLY_STALLED: f64 = 0.3;
+
+/// Pages from the disk that a request waits for.
+pub const CLEARLY_THRASHING: f64 = 10.0;
+
+/// Share of failed requests, as a multiple of what the goal allows. That counts as at least a hundredth.
+pub const CLEARLY_FAILING: f64 = 4.0;
+
+/// What the instances alone would complete, over what the cores carry: where the cores limit perhaps, and clearly.
+pub const CORES_LIMIT: (f64, f64) = (0.95, 1.5);
+
+/// Confidence where processes were killed at a memory limit.
+pub const KILLED_CONFIDENCE: f64 = 0.99;
+
+/// Confidence in a limit of connections: where some failed and files are short, and where only one of both was seen.
+pub const REFUSED_CONFIDENCE: (f64, f64) = (0.95, 0.8);
+
+/// Confidence in a pool whose connections were seen, and in one that is only inferred.
+pub const POOL_CONFIDENCE: (f64, f64) = (0.9, 0.7);
 
 // === Recommendations ===
 

@@ -103,24 +103,13 @@ pub enum Contradiction {
 
 /// Everything in an answer that contradicts itself.
 pub fn contradictions(answer: &Answer<'_>) -> Vec<Contradiction> {
-    let curve = answer.last().flat_map(|m| [answer.prediction(m), answer.carried(m)]);
+    let curve = Measured::last_of_each(answer.measured)
+        .flat_map(|m| [answer.prediction(m), answer.carried(m)]);
     let others = [answer.saturation(), answer.one_more(), answer.reason(), answer.remedy()];
     curve.chain(others).flatten().chain(answer.tried()).collect()
 }
 
 impl Answer<'_> {
-    /// The last measurement of each count.
-    fn last(&self) -> impl Iterator<Item = &Measured> {
-        let is_last = |i: usize, m: &Measured| {
-            self.measured[i + 1..].iter().all(|later| later.instances != m.instances)
-        };
-        self.measured.iter().enumerate().filter(move |(i, m)| is_last(*i, m)).map(|(_, m)| m)
-    }
-
-    fn measured_at(&self, instances: usize) -> Option<&Measured> {
-        self.measured.iter().rfind(|m| m.instances == instances)
-    }
-
     fn prediction(&self, m: &Measured) -> Option<Contradiction> {
         let outcome = self.goal.outcome(self.model, m);
         let predicted = predict(self.model, &self.goal.workload, m.instances);
@@ -171,7 +160,8 @@ impl Answer<'_> {
 
     fn one_more(&self) -> Option<Contradiction> {
         let instances = self.recommendation.instances;
-        let (before, after) = (self.measured_at(instances)?, self.measured_at(instances + 1)?);
+        let before = Measured::last_at(self.measured, instances)?;
+        let after = Measured::last_at(self.measured, instances + 1)?;
         let gain = after.throughput - after.chance() - before.throughput;
         let helped = gain > MODEL_AGREEMENT * before.throughput;
         (no_more_helps(self.model, instances) && helped).then_some(Contradiction::OneMore {

@@ -6,10 +6,10 @@
 //!
 //! - `evidence`: what was measured, and what follows from it in yes or no.
 //! - [`diagnosis`]: every finding that the evidence shows; [`explanation`]: those that follow from the model.
-//! - `test_limits`, `memory`, `instance`, `scaling`: the findings, by what they are about.
+//! - `failures`, `memory`, `load_limits`, `instance`, `scaling`: the findings, by what they are about.
 //! - `instance_limit`: what keeps one instance from doing more.
 //! - `trial`: what was changed to tell two explanations apart; `question`: which change does.
-//! - [`dependency`]: which findings name what instances lean on; `dependency_use`: whether it is full.
+//! - [`dependency`]: which findings name what instances depend on; `dependency_use`: whether it is full.
 //! - `in_flight_limit`: how many requests can be in flight while something is measured.
 //! - [`fairness`]: whether an instance serves all that wait alike.
 
@@ -18,13 +18,14 @@ pub mod dependency_use;
 pub mod diagnosis;
 pub mod evidence;
 pub mod explanation;
+mod failures;
 pub mod fairness;
 pub mod in_flight_limit;
 mod instance;
 pub mod instance_limit;
+mod load_limits;
 mod memory;
 pub mod question;
 pub mod result;
 mod scaling;
-mod test_limits;
 pub mod trial;

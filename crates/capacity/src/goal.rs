@@ -54,8 +54,8 @@ fn undisturbed() -> f64 {
 pub(crate) type Bound = (&'static str, f64, Option<f64>);
 
 impl Goal {
-    /// Whether a measurement holds the goal; `best` is the highest throughput of any count. Without enough samples for a percentile the slowest answer counts;
-    /// without any answer nothing is met.
+    /// Whether a measurement holds the goal; `best` is the highest throughput of any count. Without enough samples
+    /// for a percentile the slowest answer counts. Without any answer nothing is met.
     pub fn is_met_by(&self, m: &Measured, best: f64) -> bool {
         let Some(slowest) = m.max else { return false };
         let within = |bound: Option<f64>, value: Option<f64>| {
@@ -107,6 +107,19 @@ impl Goal {
 }
 
 impl Measured {
+    /// The last measurement of so many instances.
+    pub(crate) fn last_at(measured: &[Measured], instances: usize) -> Option<&Measured> {
+        measured.iter().rfind(|m| m.instances == instances)
+    }
+
+    /// The last measurement of each count.
+    pub(crate) fn last_of_each(measured: &[Measured]) -> impl Iterator<Item = &Measured> {
+        let is_last = |i: usize, m: &Measured| {
+            measured[i + 1..].iter().all(|later| later.instances != m.instances)
+        };
+        measured.iter().enumerate().filter(move |(i, m)| is_last(*i, m)).map(|(_, m)| m)
+    }
+
     /// Whether this share of what was sent was completed, except for what chance explains.
     fn is_carried(&self, slowest: f64, share: f64) -> bool {
         let in_flight = self.offered * self.p50.unwrap_or(slowest);

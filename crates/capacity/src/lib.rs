@@ -2,7 +2,7 @@
 //! how many instances to run. Plain numbers in, plain values out; no I/O, no clock, no randomness but
 //! from a seed.
 //!
-//! Units everywhere: seconds, requests per second, CPU in cores. In the order of the floors, from the ground up:
+//! Units everywhere: seconds, requests per second, CPU in cores. The folders, from the ground up:
 //!
 //! - [`calibration`]: every threshold and fitted constant.
 //! - [`limit_kind`]: the names of what limits a system.
@@ -59,7 +59,7 @@ pub use queueing::workload::Workload;
 pub use recommendation::instance_capacity::{InstanceCapacity, instance_capacity};
 pub use recommendation::reason::LimitDetails;
 pub use recommendation::search::{
-    Bounds, NextLimit, Point, Recommendation, curve, recommend, recommended,
+    Bounds, NextLimit, Point, Recommendation, curve, recommend, recommended_count,
 };
 pub use stats::interval::Interval;
 pub use stats::regression::Line;

@@ -5,12 +5,12 @@
 //! - [`process`]: the driver that runs instances as processes of this machine.
 //! - [`systemd`]: the driver that runs instances as services of systemd.
 //! - [`fake`]: a driver and a membership in virtual time, for tests.
-//! - [`watched`]: what the user says that instances lean on.
+//! - [`watched`]: what the user says that instances depend on.
 //! - [`undo`]: what the guard does when Tenfold is killed.
 //!
-//! To add a driver, write a file beside `process.rs` that implements [`Driver`] and [`Instance`], and
-//! pass it to [`Fleet::new`](crate::Fleet::new). The fleet's tests show what it expects of them. What the
-//! guard must undo when Tenfold is killed goes into [`undo::carry_out`].
+//! To add a driver, write a file beside `process.rs` that implements [`Driver`] and [`Instance`]. The fleet's tests
+//! show what it expects of them. What the guard must undo when Tenfold is killed goes into [`undo::carry_out`].
+//! CONTRIBUTING says where the program chooses the driver.
 
 pub mod compose;
 pub mod docker;
@@ -50,7 +50,7 @@ pub struct Member {
     pub extent: Extent,
 }
 
-/// Which processes are an instance, or something that instances lean on.
+/// Which processes are an instance, or something that instances depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Extent {
@@ -64,7 +64,7 @@ pub enum Extent {
     Elsewhere,
 }
 
-/// Something that instances lean on, such as a database: watched, and never changed.
+/// Something that instances depend on, such as a database: watched, and never changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dependency {
     /// As the user calls it.
@@ -141,7 +141,7 @@ pub trait Driver: Send + Sync + 'static {
     /// When the instance could not be started, or is not held to its limits.
     async fn start(&self, app: &App, identity: &Identity) -> Result<Box<dyn Instance>, StartError>;
 
-    /// What the instances lean on.
+    /// What the instances depend on.
     ///
     /// # Errors
     /// When one of them does not run, so that nothing could be measured.

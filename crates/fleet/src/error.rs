@@ -149,7 +149,7 @@ pub enum StartError {
         output: Output,
     },
 
-    /// What instances lean on is not there.
+    /// What instances depend on is not there.
     #[error(
         "{name} cannot be watched: {reason}; start it first, or correct --watch {name}={place}"
     )]

@@ -11,7 +11,7 @@
 //! - `balancer_comparison`: the answer's count behind Tenfold's own queue, where another balancer is measured.
 //! - `confirmation`: the goal's workload, at the answer and where the model is least sure.
 //! - `intervention`: changes that tell two explanations apart.
-//! - `evidence`: what is known so far, and what follows from it.
+//! - `knowledge`: what is known so far, and what follows from it.
 //! - `crash`: instances that died meanwhile.
 //! - `answer`: the plan from what is known.
 //! - `recording`: the measurements as a file that gives the same plan again.
@@ -23,8 +23,8 @@ mod calibration;
 mod confirmation;
 mod core_speed;
 mod crash;
-mod evidence;
 mod intervention;
+mod knowledge;
 mod observation;
 mod probe;
 mod probe_timing;

@@ -7,7 +7,7 @@
 //! - [`balancing`]: what another balancer costs beside Tenfold's own queue.
 //! - [`contradiction`]: where an answer contradicts itself.
 //! - [`cost`]: whether bigger or more instances are cheaper.
-//! - [`dependency`]: what something that instances lean on used.
+//! - [`dependency`]: what something that instances depend on used.
 //! - [`crash`]: instances that died while something was measured.
 //! - [`escaped_text`]: text of others, with what would hide written out.
 

@@ -2,12 +2,12 @@
 
 use super::evidence::Evidence;
 use super::result::Finding;
-use super::{instance, memory, scaling, test_limits};
+use super::{failures, instance, load_limits, memory, scaling};
 use crate::model::network::Model;
 
 /// Every finding that the evidence supports, what limits first before the rest.
 pub fn diagnose(model: &Model, e: &Evidence) -> Vec<Finding> {
-    let mut threats = [test_limits::failing(e), memory::pressure(e)];
+    let mut threats = [failures::failing(e), memory::pressure(e)];
     if e.dies_of_memory() {
         threats.reverse();
     }
@@ -17,8 +17,8 @@ pub fn diagnose(model: &Model, e: &Evidence) -> Vec<Finding> {
         return threats.into_iter().flatten().chain([headroom]).collect();
     }
     let all = [
-        test_limits::generator(e),
-        test_limits::balancer(e),
+        load_limits::generator(e),
+        load_limits::balancer(e),
         instance::throttled(e),
         instance::refused(e),
         scaling::oversubscribed(model, e),

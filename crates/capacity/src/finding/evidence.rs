@@ -230,7 +230,7 @@ impl Evidence {
     }
 
     /// Whether generator or balancer is at its limit. Then nothing is known of the app's own limit.
-    pub(super) fn is_carrier_bound(&self, model: &Model) -> bool {
+    pub(super) fn is_relay_bound(&self, model: &Model) -> bool {
         self.is_generator_bound(model) || self.is_balancer_bound()
     }
 
@@ -246,19 +246,19 @@ impl Evidence {
             || (model.slots == 1 && cores >= THREAD_FULL)
             // Several threads use one core between them, as under an interpreter lock. Not so if requests
             // mostly wait.
-            || (one_core && model.ladder.is_saturated() && !self.is_idle(model))
+            || (one_core && model.ladder.is_saturated() && !self.mostly_waits(model))
     }
 
     /// The nearest limit if none was reached. It is the cores if a request is mostly CPU and half of them
     /// are busy.
     pub(super) fn nearest(&self, model: &Model) -> Kind {
         let is_cpu =
-            !self.is_idle(model) && self.one.own_cores() >= MOSTLY_BUSY_CORES * model.cores;
+            !self.mostly_waits(model) && self.one.own_cores() >= MOSTLY_BUSY_CORES * model.cores;
         if is_cpu && model.ladder.is_saturated() { Kind::CpuBound } else { Kind::Waiting }
     }
 
     /// Whether a request that is alone in the instance waits for most of its time.
-    pub(super) fn is_idle(&self, model: &Model) -> bool {
+    pub(super) fn mostly_waits(&self, model: &Model) -> bool {
         self.cpu_share(model) < WAITING_CPU_SHARE
     }
 
@@ -273,9 +273,9 @@ impl Evidence {
         let is_let_in = |a: &Admission| 2 * a.inside() >= 3 * model.slots;
         model.slots > 1
             && model.ladder.is_saturated()
-            && !self.is_carrier_bound(model)
+            && !self.is_relay_bound(model)
             && !self.is_cpu_bound(model)
-            && self.is_idle(model)
+            && self.mostly_waits(model)
             && self.admission.as_ref().is_some_and(is_let_in)
     }
 

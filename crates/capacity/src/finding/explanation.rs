@@ -7,7 +7,7 @@ use super::evidence::Evidence;
 use super::instance;
 use super::result::{Details, Finding, Remedy, clarity, found};
 use super::trial::{Change, Trial};
-use crate::calibration::{MIN_GAIN, MODELLED_CONFIDENCE};
+use crate::calibration::{CORES_LIMIT, MIN_GAIN, MODELLED_CONFIDENCE};
 use crate::limit_kind::Kind;
 use crate::model::network::Model;
 
@@ -84,7 +84,8 @@ fn cpu_bound(model: &Model, e: &Evidence, n: usize) -> Option<Finding> {
     let tried = e.trial(Change::OneCoreLess);
     let tried = tried.map(|trial| (trial.instances, trial.after, trial.before));
     // What the instances could complete by themselves, over what the cores carry.
-    let clear = clarity(model.own_limit(n) / model.cpu_limit(n), 0.95, 1.5);
+    let (perhaps, clearly) = CORES_LIMIT;
+    let clear = clarity(model.own_limit(n) / model.cpu_limit(n), perhaps, clearly);
     found(
         Kind::CpuBound,
         e.confidence(Kind::CpuBound, clear),

@@ -5,7 +5,8 @@ use super::instance_limit::instance_limit;
 use super::result::{Details, Finding, Remedy, clarity, found};
 use super::scaling::is_all_shared;
 use crate::calibration::{
-    FILES_FULL, NEAREST_CONFIDENCE, THREAD_FULL, THROTTLED_PERIODS, WAITING_CPU_SHARE,
+    CLEARLY_THROTTLED, FILES_FULL, NEAREST_CONFIDENCE, POOL_CONFIDENCE, REFUSED_CONFIDENCE,
+    SERIAL_GROWTH, SEVERAL_CORES, THREAD_NEARLY_FULL, THROTTLED_PERIODS, WAITING_CPU_SHARE,
 };
 use crate::limit_kind::Kind;
 use crate::model::network::Model;
@@ -14,7 +15,7 @@ pub(super) fn throttled(e: &Evidence) -> Option<Finding> {
     let share = e.throttled.filter(|share| *share >= THROTTLED_PERIODS)?;
     found(
         Kind::CpuThrottled,
-        clarity(share, THROTTLED_PERIODS, 0.5),
+        clarity(share, THROTTLED_PERIODS, CLEARLY_THROTTLED),
         Details::Throttled { periods: share, cores: e.one.app_cores() },
         Remedy::Quota,
     )
@@ -27,9 +28,10 @@ pub(super) fn refused(e: &Evidence) -> Option<Finding> {
         return None;
     }
     let are_both = e.connect_failures > 0 && files.is_some();
+    let (both, one) = REFUSED_CONFIDENCE;
     found(
         Kind::ConnectionLimited,
-        if are_both { 0.95 } else { 0.8 },
+        if are_both { both } else { one },
         Details::Connections { failed: e.connect_failures, open_files: files },
         Remedy::Backlog,
     )
@@ -44,9 +46,10 @@ pub(super) fn pool(model: &Model, e: &Evidence) -> Option<Finding> {
 pub(super) fn pool_found(model: &Model, e: &Evidence) -> Option<Finding> {
     let a = e.admission.as_ref()?;
     let pool = e.pool(model).cloned();
+    let (seen, inferred) = POOL_CONFIDENCE;
     let (confidence, remedy) = match pool {
-        Some(_) => (0.9, Remedy::LargerPool),
-        None => (0.7, Remedy::FindPool),
+        Some(_) => (seen, Remedy::LargerPool),
+        None => (inferred, Remedy::FindPool),
     };
     let (offered, inside, served) = (a.offered, a.inside(), model.ladder.served());
     let details = Details::Pooled { offered, inside, served, pool };
@@ -55,7 +58,7 @@ pub(super) fn pool_found(model: &Model, e: &Evidence) -> Option<Finding> {
 
 pub(super) fn serialized(model: &Model, e: &Evidence) -> Option<Finding> {
     // A quota, too, lets through as little with many requests in flight as with one.
-    let is_own = !e.is_carrier_bound(model)
+    let is_own = !e.is_relay_bound(model)
         && !e.is_quota_full()
         && !e.is_cpu_bound(model)
         && !is_all_shared(model, e);
@@ -68,7 +71,7 @@ pub(super) fn serialized_found(model: &Model) -> Option<Finding> {
     let gain = model.ladder.peak() / light - 1.0;
     found(
         Kind::Serialized,
-        clarity(0.5 - gain, 0.0, 0.5),
+        clarity(SERIAL_GROWTH - gain, 0.0, SERIAL_GROWTH),
         Details::OneAtATime {
             light,
             peak: model.ladder.peak(),
@@ -79,17 +82,17 @@ pub(super) fn serialized_found(model: &Model) -> Option<Finding> {
 }
 
 pub(super) fn cpu_bound(model: &Model, e: &Evidence) -> Option<Finding> {
-    (e.is_cpu_bound(model) && !e.is_carrier_bound(model)).then_some(())?;
+    (e.is_cpu_bound(model) && !e.is_relay_bound(model)).then_some(())?;
     let cores = e.one.app_cores();
     let relay = e.one.throughput * e.one.relay_demand;
     let thread = e.busiest_thread.unwrap_or(cores).max(e.one.own_cores() / model.cores);
     found(
         Kind::CpuBound,
-        e.confidence(Kind::CpuBound, clarity(thread, THREAD_FULL - 0.1, 1.0)),
+        e.confidence(Kind::CpuBound, clarity(thread, THREAD_NEARLY_FULL, 1.0)),
         Details::BusyCores { busy: cores, cores: model.cores, demand: model.app_demand, relay },
         if e.is_quota_full() {
             Remedy::QuotaFirst
-        } else if cores > 1.2 {
+        } else if cores > SEVERAL_CORES {
             Remedy::LessCpu
         } else {
             Remedy::InstancePerCore
@@ -100,8 +103,8 @@ pub(super) fn cpu_bound(model: &Model, e: &Evidence) -> Option<Finding> {
 pub(super) fn waiting(model: &Model, e: &Evidence) -> Option<Finding> {
     // Requests that a quota holds back wait for the CPU. An instance behind a full generator or balancer is
     // not asked for more.
-    let is_own = !e.is_cpu_bound(model) && !e.is_quota_full() && !e.is_carrier_bound(model);
-    (e.is_idle(model) && is_own).then(|| waiting_found(model, e))?
+    let is_own = !e.is_cpu_bound(model) && !e.is_quota_full() && !e.is_relay_bound(model);
+    (e.mostly_waits(model) && is_own).then(|| waiting_found(model, e))?
 }
 
 /// The finding, whatever the share of waiting.

@@ -3,9 +3,9 @@
 use super::evidence::{Evidence, Memory, RetainedMemory};
 use super::result::{Details, Finding, Leak, MemoryLevel, Remedy, clarity, found};
 use crate::calibration::{
-    EXHAUSTION_HORIZON_S, HEAP_WARM_UP_BYTES, HEAP_WARM_UP_SHARE, LEAK_ALLOCATED_SHARE,
-    LEAK_MIN_PROBES, LEAK_STEADINESS, LOW_MEMORY_SHARE, MAJOR_FAULTS_PER_REQUEST,
-    MEMORY_LIMIT_FULL, MEMORY_STALL_SHARE,
+    CLEARLY_STALLED, CLEARLY_THRASHING, EXHAUSTION_HORIZON_S, HEAP_WARM_UP_BYTES,
+    HEAP_WARM_UP_SHARE, KILLED_CONFIDENCE, LEAK_ALLOCATED_SHARE, LEAK_MIN_PROBES, LEAK_STEADINESS,
+    LOW_MEMORY_SHARE, MAJOR_FAULTS_PER_REQUEST, MEMORY_LIMIT_FULL, MEMORY_STALL_SHARE,
 };
 use crate::limit_kind::Kind;
 
@@ -53,11 +53,11 @@ fn short(m: &Memory, growth: Option<&Growth>) -> Option<Finding> {
         stalled: m.stalled.filter(|share| *share >= MEMORY_STALL_SHARE),
         leak: growth.map(Growth::leak),
     };
-    let stalled = clarity(m.stalled.unwrap_or(0.0), MEMORY_STALL_SHARE, 0.3);
+    let stalled = clarity(m.stalled.unwrap_or(0.0), MEMORY_STALL_SHARE, CLEARLY_STALLED);
     let confidence = if m.kills > 0 {
-        0.99
+        KILLED_CONFIDENCE
     } else {
-        stalled.max(clarity(m.faults, MAJOR_FAULTS_PER_REQUEST, 10.0))
+        stalled.max(clarity(m.faults, MAJOR_FAULTS_PER_REQUEST, CLEARLY_THRASHING))
     };
     let is_limited = m.limited.is_some() && !is_machine;
     let remedy = if is_limited { Remedy::MemoryEach } else { Remedy::MemoryOrFewer };

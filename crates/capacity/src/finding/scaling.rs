@@ -5,13 +5,14 @@ use super::instance_limit::instance_limit;
 use super::result::{Details, Finding, Remedy, clarity, found};
 use super::trial::Change;
 use crate::calibration::{
-    ALL_SHARED_GAIN, CPU_FULL, FULL_GAIN, HEADROOM_UTILISATION, MIN_GAIN, SLOWER_GAIN,
+    ALL_SHARED_GAIN, CLEARLY_OVERSUBSCRIBED, CLEARLY_ROOM, CLEARLY_SHARED, CPU_FULL, FULL_GAIN,
+    HEADROOM_UTILISATION, MIN_GAIN, SLOWER_GAIN,
 };
 use crate::limit_kind::Kind;
 use crate::model::network::Model;
 
 pub(super) fn is_oversubscribed(model: &Model, e: &Evidence) -> bool {
-    !e.is_carrier_bound(model)
+    !e.is_relay_bound(model)
         && e.second_gain().is_some_and(|gain| gain < least_gain(model, e))
         && e.two.is_some_and(|two| two.is_cpu_full(model.cores))
 }
@@ -25,7 +26,7 @@ fn least_gain(model: &Model, e: &Evidence) -> f64 {
 }
 
 pub(super) fn is_shared(model: &Model, e: &Evidence) -> bool {
-    !e.is_carrier_bound(model)
+    !e.is_relay_bound(model)
         && !is_oversubscribed(model, e)
         && e.falls_short()
         && !e.two.is_some_and(|two| two.is_relay_full())
@@ -46,7 +47,7 @@ pub(super) fn oversubscribed(model: &Model, e: &Evidence) -> Option<Finding> {
     let gain = e.second_gain()?;
     found(
         Kind::Oversubscribed,
-        clarity(least_gain(model, e) - gain, 0.0, 0.2),
+        clarity(least_gain(model, e) - gain, 0.0, CLEARLY_OVERSUBSCRIBED),
         Details::Competing { gain, run_wait: e.run_wait },
         Remedy::OneInstance,
     )
@@ -58,7 +59,7 @@ pub(super) fn shared(model: &Model, e: &Evidence) -> Option<Finding> {
     let core_less = e.trial(Change::OneCoreLess);
     found(
         Kind::SharedDependency,
-        e.confidence(Kind::SharedDependency, clarity(FULL_GAIN - gain, 0.0, 0.6)),
+        e.confidence(Kind::SharedDependency, clarity(FULL_GAIN - gain, 0.0, CLEARLY_SHARED)),
         Details::FallsShort {
             gain,
             own_cores: two.own_cores(),
@@ -75,7 +76,7 @@ pub(super) fn headroom(model: &Model, e: &Evidence) -> Option<Finding> {
     let capacity = is_known.then(|| (model.capacity(load.instances), instance_limit(model, e)));
     found(
         Kind::Headroom,
-        clarity(HEADROOM_UTILISATION - load.share, 0.0, 0.5),
+        clarity(HEADROOM_UTILISATION - load.share, 0.0, CLEARLY_ROOM),
         Details::Room { share: load.share, instances: load.instances, capacity },
         Remedy::Nothing,
     )

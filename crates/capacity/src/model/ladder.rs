@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::calibration::{
-    CLIENT_GAP_MAX, LINEAR_FRACTION, MANY_SLOTS, MIN_GROWTH, MIN_GROWTH_ON_ONE_CORE,
-    NOISY_PEAK_ERROR, ONE_BUSY_CORE, QUEUEING_FACTOR, SLOT_MARGIN, SLOTS_PEAK_SHARE,
+    CLIENT_GAP_MAX, IN_SERVICE_ERROR, LINEAR_FRACTION, MANY_SLOTS, MIN_GROWTH,
+    MIN_GROWTH_ON_ONE_CORE, NOISY_PEAK_ERROR, ONE_BUSY_CORE, QUEUEING_FACTOR, SLOT_FRACTION,
+    SLOT_MARGIN, SLOTS_PEAK_SHARE,
 };
 use crate::model::saturation::Saturation;
 
@@ -183,7 +184,7 @@ impl Ladder {
     /// request that waits at the instance would prevent that.
     pub fn rests(&self) -> bool {
         let slots = self.slots();
-        slots > 1 && self.in_flight(slots) > slots as f64 + CLIENT_GAP_MAX
+        slots > 1 && self.in_flight(slots) > slots as f64 + SLOT_FRACTION
     }
 
     /// The slots that the throughput tells.
@@ -202,7 +203,7 @@ impl Ladder {
         let below = self.rungs.iter().rev().find(|r| r.concurrency < reached);
         let in_service = peak * self.least_service();
         let soft = if in_service > MANY_SLOTS { in_service * SLOT_MARGIN } else { in_service };
-        let slots = (soft - CLIENT_GAP_MAX).ceil() as usize;
+        let slots = (soft - SLOT_FRACTION).ceil() as usize;
         let is_short = below.is_some_and(|r| slots <= r.concurrency) || self.grows_beyond(slots);
         if self.is_bent(in_service) || is_short {
             return self.nearly_enough().unwrap_or(reached);
@@ -226,7 +227,8 @@ impl Ladder {
     /// Whether the growth bends before so many are in service.
     fn is_bent(&self, in_service: f64) -> bool {
         let linear = |r: &Rung| r.concurrency as f64 / self.least_service();
-        let below = self.rungs.iter().rfind(|r| r.concurrency as f64 <= in_service + MIN_GROWTH);
+        let below =
+            self.rungs.iter().rfind(|r| r.concurrency as f64 <= in_service + IN_SERVICE_ERROR);
         self.is_saturated() && below.is_some_and(|r| r.throughput < LINEAR_FRACTION * linear(r))
     }
 

@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::calibration::{
-    CACHE_MISS_EXPONENT, CACHE_MISS_EXPONENTS, CORE_TRIAL_SHARE, CPU_FULL,
-    DEMAND_BESIDE_OTHERS_ERROR, DEMAND_NOISE, JOINT_LIMIT, MIN_UTILISATION, MODEL_DRAWS,
+    CACHE_MISS_EXPONENT, CACHE_MISS_EXPONENTS, CORE_TRIAL_SHARE, DEMAND_BESIDE_OTHERS_ERROR,
+    DEMAND_NOISE, JOINT_LIMIT, MIN_UTILISATION, MODEL_DRAWS, RELAY_THREAD_FULL,
     UNKNOWN_SHARED_DEMAND,
 };
 use crate::limit_kind::Kind;
@@ -331,7 +331,7 @@ impl Model {
 
     /// Throughput at which one thread of balancer or generator is full.
     pub fn relay_limit(&self) -> f64 {
-        if self.relay_thread > 0.0 { CPU_FULL / self.relay_thread } else { f64::INFINITY }
+        if self.relay_thread > 0.0 { RELAY_THREAD_FULL / self.relay_thread } else { f64::INFINITY }
     }
 
     /// Throughput at which the cores or a thread of balancer or generator are full. If one instance
@@ -432,28 +432,28 @@ impl Model {
         (0..MODEL_DRAWS).map(draw).collect()
     }
 
-    /// The model that another run of the same probes might have given. `wander` draws a factor around 1
+    /// The model that another run of the same probes might have given. `vary` draws a factor around 1
     /// from a relative half-width.
-    pub(crate) fn measured_again(&self, mut wander: impl FnMut(f64) -> f64) -> Model {
+    pub(crate) fn measured_again(&self, mut vary: impl FnMut(f64) -> f64) -> Model {
         let mut one = self.measured.one;
-        let level = wander(one.error);
+        let level = vary(one.error);
         one.throughput *= level;
         // CPU time is counted, not sampled. It varies only as the machine does.
-        one.app_demand *= wander(0.0);
+        one.app_demand *= vary(0.0);
         let mut again = Model::new(self.ladder.scaled(level), one, self.shape.clone(), self.cores)
             .under(self.quota)
             .knowing(self.core_trial);
         if let Some(Quota { demand, .. }) = &mut again.quota {
             // This draw has one value. The other draws have the others.
-            *demand = Interval { mean: demand.mean * wander(demand.relative()), half_width: 0.0 };
+            *demand = Interval { mean: demand.mean * vary(demand.relative()), half_width: 0.0 };
         }
         again.latency_corrections = self.latency_corrections.clone();
         again.measured.several = self.measured.several.clone();
         for s in &mut again.measured.several {
-            s.throughput *= wander(s.error);
+            s.throughput *= vary(s.error);
             // What a request costs more beside others is a small difference of two demands.
             if one.is_cpu_full(self.cores) && self.is_at_cores(s) {
-                s.app_demand *= wander(DEMAND_BESIDE_OTHERS_ERROR);
+                s.app_demand *= vary(DEMAND_BESIDE_OTHERS_ERROR);
             }
         }
         again

@@ -48,7 +48,7 @@ pub fn predict(model: &Model, workload: &Workload, instances: usize) -> Predicti
     };
     let with = |end: Option<Response>, chance: Option<Response>, of: fn(_, _) -> _, side| {
         let end = end.map(|end: Response| chance.map_or(end, |chance| of(end, chance)))?;
-        Some(middle.response.map_or(end, |middle| end.each(middle, wandering(side))))
+        Some(middle.response.map_or(end, |middle| end.each(middle, widened(side))))
     };
     Prediction {
         low: ends.0.min(middle.throughput),
@@ -80,7 +80,7 @@ impl Prediction {
 }
 
 /// An end of a percentile's interval, on this side of the middle, widened by the variation from run to run.
-fn wandering(side: f64) -> impl Fn(f64, f64) -> f64 {
+fn widened(side: f64) -> impl Fn(f64, f64) -> f64 {
     move |end, middle| {
         let known = (side * (end / middle).ln()).max(0.0);
         middle * (side * known.hypot(1.96 * PERCENTILE_DEVIATION)).exp()
@@ -154,16 +154,12 @@ impl Model {
     /// Corrects predicted response times by those measured under the goal's workload. The last measurement
     /// of each count decides. Call it once, after everything is fitted.
     pub fn correct_latency(&mut self, goal: &Goal, measured: &[Measured]) {
-        let is_last = |i: usize| {
-            measured[i + 1..].iter().all(|later| later.instances != measured[i].instances)
-        };
         let correction = |m: &Measured| {
             let predicted = expect(self, &goal.workload, m.instances).response;
             let predicted = predicted.filter(|_| goal.is_carried_in(m))?;
             LatencyCorrection::new(m, predicted, self.is_idle(m.instances, m.throughput))
         };
-        let last = measured.iter().enumerate().filter(|(i, _)| is_last(*i)).map(|(_, m)| m);
-        let corrections = last.filter_map(correction).collect();
+        let corrections = Measured::last_of_each(measured).filter_map(correction).collect();
         self.set_latency_corrections(corrections);
     }
 }

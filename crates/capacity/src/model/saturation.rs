@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::calibration::{CPU_FULL, MIN_CORE_SHARE};
+use crate::calibration::{CPU_FULL, MIN_CORE_SHARE, RELAY_THREAD_FULL};
 use crate::queueing::laws;
 use crate::stats::resampling;
 
@@ -94,7 +94,7 @@ impl Saturation {
 
     /// Whether the thread of balancer or generator was full, whichever is busier.
     pub fn is_relay_full(&self) -> bool {
-        laws::utilisation(self.throughput, self.relay_thread) >= CPU_FULL
+        laws::utilisation(self.throughput, self.relay_thread) >= RELAY_THREAD_FULL
     }
 }
 

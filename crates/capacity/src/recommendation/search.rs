@@ -95,7 +95,12 @@ pub fn recommend(
 }
 
 /// The count alone, which is known much sooner than its interval.
-pub fn recommended(model: &Model, goal: &Goal, bounds: &Bounds, measured: &[Measured]) -> usize {
+pub fn recommended_count(
+    model: &Model,
+    goal: &Goal,
+    bounds: &Bounds,
+    measured: &[Measured],
+) -> usize {
     Search::new(model, goal, bounds, measured).count().0
 }
 
@@ -108,7 +113,7 @@ pub fn curve(
 ) -> Vec<Point> {
     let point = |instances| {
         let predicted = predict(model, &goal.workload, instances);
-        let measured = measured.iter().rfind(|m| m.instances == instances).copied();
+        let measured = Measured::last_at(measured, instances).copied();
         let predicted = measured.map_or(predicted, |m| predicted.holding(&m));
         Point { instances, predicted, measured }
     };
@@ -180,7 +185,7 @@ impl<'a> Search<'a> {
     }
 
     pub(crate) fn measurement(&self, n: usize) -> Option<&Measured> {
-        self.measured.iter().rfind(|m| m.instances == n)
+        Measured::last_at(self.measured, n)
     }
 
     /// Measured throughput of `n` instances (1/s), 0 if it was not measured.

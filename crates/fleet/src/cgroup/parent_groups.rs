@@ -288,7 +288,7 @@ fn is_open(group: &Path) -> bool {
     [group, &procs(group)].iter().all(|path| access(*path, Access::WRITE_OK).is_ok())
 }
 
-/// Whatever is wanted: groups above would be out of both limits.
+/// Whether the CPU or the memory of this group is limited. A group above it would be out of both limits.
 fn is_limited(group: &Path) -> bool {
     ["cpu.max", "memory.max"]
         .iter()

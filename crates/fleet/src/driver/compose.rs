@@ -1,6 +1,6 @@
 //! The driver that runs instances of one service of a Compose project, beside the rest of its stack.
 //!
-//! Compose makes one container of the service, the template, and starts what the service leans on. Instances
+//! Compose makes one container of the service, the template, and starts what the service depends on. Instances
 //! are containers of Docker's driver, made after the template. Containers of the user's run on as they are.
 //!
 //! - `project`: what Compose says of a project.
@@ -49,7 +49,7 @@ const PROJECT: &str = "com.docker.compose.project";
 const SERVICE: &str = "com.docker.compose.service";
 const NUMBER: &str = "com.docker.compose.container-number";
 
-/// How long what the service leans on may take until it is as the file wants it.
+/// How long what the service depends on may take until it is as the file wants it.
 const DEPENDENCY_TIME: Duration = Duration::from_secs(120);
 const DEPENDENCY_PAUSE: Duration = Duration::from_millis(200);
 
@@ -87,7 +87,7 @@ enum Lasts {
     Series,
 }
 
-/// How what the service leans on is.
+/// How what the service depends on is.
 enum Condition {
     Met,
     Pending,
@@ -435,7 +435,7 @@ impl Driver for ComposeDriver {
         engine.check(&app.limits)?;
         let mut held = self.held.lock().await;
         if held.is_some() {
-            // What it leans on may have ended since.
+            // What it depends on may have ended since.
             return self.wait(engine).await;
         }
         let mark = Mark::own_or_error(&app.name)?;

@@ -1,4 +1,4 @@
-//! What the user says that instances lean on, such as a database that something else runs.
+//! What the user says that instances depend on, such as a database that something else runs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use super::process::{aside, listener};
 use super::{Dependency, Extent};
 use crate::error::StartError;
 
-/// Something that instances lean on: watched, and never changed.
+/// Something that instances depend on: watched, and never changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watched {
     /// As the user calls it.

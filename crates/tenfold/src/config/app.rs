@@ -68,7 +68,7 @@ pub struct AppTable {
     pub ports: Option<String>,
     #[serde(default, deserialize_with = "value::seconds")]
     pub grace: Option<Duration>,
-    /// What instances lean on, by name.
+    /// What instances depend on, by name.
     #[serde(default)]
     pub watch: BTreeMap<String, String>,
     #[serde(default, deserialize_with = "value::count")]
@@ -302,7 +302,7 @@ impl AppTable {
         Ok(Runnable { app, source, watched: self.watched(arguments, at)? })
     }
 
-    /// What instances lean on, by name. The command line wins over the file.
+    /// What instances depend on, by name. The command line wins over the file.
     fn watched(&self, arguments: &AppArguments, at: &Key) -> Result<Vec<Watched>, Wrong> {
         let mut watched = arguments.watch.clone();
         for (name, place) in &self.watch {

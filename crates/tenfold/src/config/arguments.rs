@@ -61,7 +61,7 @@ pub struct AppArguments {
     /// Ports that instances may use [default: any free one]
     #[arg(long, value_name = "FIRST-LAST", value_parser = quantity::ports, env = "TENFOLD_PORTS")]
     pub ports: Option<RangeInclusive<u16>>,
-    /// Watch what instances lean on, as in db=:5432 (a port), db=4711 (a process), a unit or a container id
+    /// Watch what instances depend on, as in db=:5432 (a port), db=4711 (a process), a unit or a container id
     #[arg(long, value_name = "NAME=WHAT")]
     pub watch: Vec<Watched>,
     /// How long an instance may take to stop before it is killed [default: 10s]

@@ -14,7 +14,7 @@ pub struct Runnable {
     pub app: App,
     /// What its instances are.
     pub source: InstanceSource,
-    /// What the user says that its instances lean on.
+    /// What the user says that its instances depend on.
     pub watched: Vec<Watched>,
 }
 

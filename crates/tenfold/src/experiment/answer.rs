@@ -5,7 +5,7 @@ use std::time::Duration;
 use capacity::{Answer, Contradiction, Kind};
 
 use super::calibration::{MIN_CURVE_LENGTH, NEIGHBOURS};
-use super::evidence::Evidence;
+use super::knowledge::Knowledge;
 use super::observation::Observation;
 use super::{Depth, Experiment, verdict};
 use crate::config::Pattern;
@@ -18,7 +18,7 @@ use crate::words;
 
 /// Everything that can be said, be it the whole answer or the part that a signal left.
 pub fn plan(
-    known: &Evidence<'_>,
+    known: &Knowledge<'_>,
     started_at: String,
     elapsed: Duration,
     signal: Option<Signal>,
@@ -63,7 +63,7 @@ pub fn plan(
 }
 
 /// Answers the question, and returns what the answer contradicts itself in.
-fn answer(known: &Evidence<'_>, plan: &mut Plan) -> Vec<Contradiction> {
+fn answer(known: &Knowledge<'_>, plan: &mut Plan) -> Vec<Contradiction> {
     let Some((model, bounds)) = known.model() else { return Vec::new() };
     if model.ladder.is_saturated() {
         plan.slots = Some(model.slots);
@@ -110,7 +110,7 @@ fn answer(known: &Evidence<'_>, plan: &mut Plan) -> Vec<Contradiction> {
 }
 
 /// The balancer, where it is not Tenfold's own.
-fn balancer(known: &Evidence<'_>, plan: &Plan) -> Option<plan::Balancer> {
+fn balancer(known: &Knowledge<'_>, plan: &Plan) -> Option<plan::Balancer> {
     let settings = &known.experiment.balancer;
     let name = settings.program.name();
     let version = known.facts().balancer.as_deref()?.trim_start_matches(name).trim().to_owned();
@@ -124,7 +124,7 @@ fn balancer(known: &Evidence<'_>, plan: &Plan) -> Option<plan::Balancer> {
     Some(plan::Balancer { program, version, policy, threads: settings.threads, cost })
 }
 
-fn probes<'a>(known: &'a Evidence<'_>) -> impl Iterator<Item = &'a Observation> {
+fn probes<'a>(known: &'a Knowledge<'_>) -> impl Iterator<Item = &'a Observation> {
     known.facts().rungs.iter().chain(&known.facts().second).chain(&known.facts().confirmed)
 }
 

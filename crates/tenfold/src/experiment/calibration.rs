@@ -16,7 +16,7 @@ pub const MIN_BATCHES: usize = 6;
 pub const REQUESTS_PER_BATCH: f64 = 10.0;
 
 /// Half-width of the interval of the throughput of full instances at which a probe ends, as a share.
-/// The machine itself wanders by about as much, and the rungs of a ladder are weighed together.
+/// The machine itself varies by about as much, and the rungs of a ladder are weighed together.
 pub const SATURATED_PRECISION: f64 = 0.03;
 
 /// The same under the goal's workload, whose measurement stands beside a prediction.

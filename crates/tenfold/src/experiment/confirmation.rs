@@ -224,7 +224,7 @@ impl Session<'_> {
         }
     }
 
-    /// Seconds until its last requests are answered, or refused.
+    /// Seconds until the last requests of a probe are answered, or refused.
     pub(super) fn last_answers(&self, instances: usize, timing: &ProbeTiming) -> f64 {
         let response = self.known.response(instances);
         match (self.experiment.workload.pattern, self.known.model()) {

@@ -11,7 +11,6 @@ use super::calibration::INTERVENTION_BUDGET_DIVISOR;
 use super::probe::{Abort, Setting};
 use super::probe_timing::ProbeTiming;
 use super::session::Session;
-use crate::document::plan::Purpose;
 use crate::service::cpu_use::is_instance;
 
 impl Session<'_> {
@@ -59,9 +58,7 @@ impl Session<'_> {
             return Ok(());
         }
         let timing = timing.within(share);
-        let purpose = if instances == 1 { Purpose::Ladder } else { Purpose::Saturation };
-        let observed =
-            self.measure_saturated_with(purpose, instances, users, timing, setting).await?;
+        let observed = self.measure_saturated_with(instances, users, timing, setting).await?;
         // Where nothing comes through, the change broke more than it asked.
         if self.failure_of(&observed).is_none() && self.known.is_undisturbed(&observed) {
             self.known.learn().trials.push(question.answer(
@@ -130,7 +127,7 @@ impl Drop for Confinement {
     }
 }
 
-/// Summed over all instances.
+/// The threads of all instances.
 fn threads(sample: &Sample) -> Vec<Pid> {
     let apps = sample.targets.iter().filter(|(name, _)| is_instance(name));
     let tasks = apps.flat_map(|(_, counters)| counters.tasks.values());
@@ -154,7 +151,7 @@ mod tests {
     use crate::service::deployment::DEPENDENCY;
 
     #[test]
-    fn what_instances_lean_on_keeps_its_cores() {
+    fn what_instances_depend_on_keeps_its_cores() {
         let sleeping = || Command::new("sleep").arg("600").process_group(0).spawn().unwrap();
         let (mut app, mut database) = (sleeping(), sleeping());
         let recorder = Recorder::start(Observer::new(), Duration::from_secs(3600), 1).unwrap();

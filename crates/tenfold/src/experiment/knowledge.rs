@@ -26,7 +26,7 @@ use crate::document::verdict::Verdict;
 use crate::words;
 
 /// What an experiment measured, and what follows from it.
-pub struct Evidence<'a> {
+pub struct Knowledge<'a> {
     pub experiment: &'a Experiment,
     pub machine: Machine,
     pub in_flight_limit: InFlightLimit,
@@ -39,13 +39,13 @@ pub struct Evidence<'a> {
     surprises: BTreeMap<usize, String>,
 }
 
-impl<'a> Evidence<'a> {
+impl<'a> Knowledge<'a> {
     pub fn new(
         experiment: &'a Experiment,
         machine: Machine,
         in_flight_limit: InFlightLimit,
-    ) -> Evidence<'a> {
-        Evidence {
+    ) -> Knowledge<'a> {
+        Knowledge {
             experiment,
             machine,
             in_flight_limit,
@@ -95,7 +95,7 @@ impl<'a> Evidence<'a> {
         self.peak() < 2.0 * asked
     }
 
-    /// The rung at which it did.
+    /// The rung at which one instance did most.
     pub fn peak_rung(&self) -> Option<&Observation> {
         self.facts.rungs.iter().max_by(|a, b| a.throughput().total_cmp(&b.throughput()))
     }
@@ -503,7 +503,7 @@ impl<'a> Evidence<'a> {
     /// The count that is recommended as things stand.
     pub fn recommended(&self) -> Option<usize> {
         let (model, bounds) = self.model()?;
-        Some(capacity::recommended(model, &self.goal(), bounds, &self.measurements()))
+        Some(capacity::recommended_count(model, &self.goal(), bounds, &self.measurements()))
     }
 
     /// Notes a count that could not be measured.
@@ -516,7 +516,7 @@ impl<'a> Evidence<'a> {
         self.facts.lost.iter().map(|lost| lost.instances)
     }
 
-    /// Everything that was noticed, the last words of the dead included.
+    /// Everything that was noticed, with the last output of instances that died.
     pub fn notes(&self) -> Vec<String> {
         let told = |Lost { instances, why }: &Lost| {
             format!("With {instances} running nothing could be measured: {why}")

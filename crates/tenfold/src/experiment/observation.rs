@@ -29,7 +29,7 @@ use crate::document::verdict::Verdict;
 use crate::external::External;
 use crate::service::cpu_use::{self, CpuUse};
 use crate::service::deployment::Deployment;
-use crate::words::number::percent;
+use crate::words::number::{counted, percent};
 
 /// Counters at the beginning of the measured interval.
 pub struct Mark {
@@ -52,14 +52,14 @@ pub struct Edges {
     balancer: BalancerProgram,
     /// Connections of the first instance, as they usually are while the load still runs.
     sockets: Option<Sockets>,
-    /// Connections of what instances lean on, by its name.
+    /// Connections of what instances depend on, by its name.
     dependency_sockets: BTreeMap<String, Sockets>,
 }
 
 /// One measurement, seen from all sides. Seconds, cores, shares.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Observation {
-    /// As it is reported.
+    /// The probe as the plan reports it.
     pub probe: plan::Probe,
     /// Half-width of the interval of the throughput, as a share.
     pub error: f64,
@@ -107,7 +107,7 @@ pub struct Observation {
     pub faults: f64,
     /// Connections of the first instance, as they usually were when the interval ended.
     sockets: Option<Sockets>,
-    /// What instances lean on, as far as it is watched.
+    /// What instances depend on, as far as it is watched.
     #[serde(default)]
     pub dependencies: Vec<DependencyUse>,
     /// The most frequent error in words.
@@ -125,7 +125,7 @@ pub struct Observation {
     pub time_of_work: Option<f64>,
 }
 
-// === impl Mark ===
+// === impl Edges ===
 
 impl Edges {
     /// The measured interval begins.
@@ -140,7 +140,7 @@ impl Edges {
 }
 
 impl Mark {
-    /// It ends.
+    /// The measured interval ends.
     pub async fn until(self, deployment: &Deployment, purpose: Purpose) -> Edges {
         Edges {
             usage: deployment.recorder.since(&self.usage),
@@ -259,7 +259,7 @@ impl Observation {
         self.busy_cores.map_or(0.0, |busy| (busy - own).max(0.0))
     }
 
-    /// Cores of what instances lean on, as far as it is watched.
+    /// Cores of what instances depend on, as far as it is watched.
     pub fn dependency_cores(&self) -> f64 {
         self.dependencies.iter().map(|used| used.cores).sum()
     }
@@ -279,12 +279,10 @@ impl Observation {
     /// What is to be said of instances that were measured before they were known to be warm.
     pub fn coldness(&self) -> Option<String> {
         let fall = 100.0 * self.warming?;
-        let subject = match self.instances() {
-            1 => "1 instance was".to_owned(),
-            n => format!("{n} instances were"),
-        };
+        let instances = counted(self.instances(), "instance");
+        let were = if self.instances() == 1 { "was" } else { "were" };
         Some(format!(
-            "{subject} measured before being known to be warm: a request may yet take {fall:.0} % less CPU, and more \
+            "{instances} {were} measured before being known to be warm: a request may yet take {fall:.0} % less CPU, and more \
              may be completed; raise --budget"
         ))
     }

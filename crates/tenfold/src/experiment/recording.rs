@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::evidence::{Evidence, Facts};
+use super::knowledge::{Facts, Knowledge};
 use super::{Depth, Experiment, SuspectAnswer};
 use crate::config::{BalancerProgram, Goal, Pattern};
 use crate::document::resources::{Limits, Machine};
@@ -53,7 +53,7 @@ impl Asked {
 
 impl Recording {
     /// Everything that was measured so far.
-    pub fn of(known: &Evidence<'_>) -> Recording {
+    pub fn of(known: &Knowledge<'_>) -> Recording {
         Recording {
             asked: Asked::of(known.experiment),
             machine: Machine::of(&known.machine),

@@ -12,7 +12,7 @@ use super::calibration::{
 };
 use super::core_speed::time_of_work;
 use super::crash::Deaths;
-use super::evidence::Evidence;
+use super::knowledge::Knowledge;
 use super::observation::{Observation, of_redirects};
 use super::probe::{Abort, Probe, Setting, WarmUp};
 use super::probe_timing::{Budget, ProbeTiming};
@@ -25,6 +25,7 @@ use crate::service::deployment::Deployment;
 use crate::service::drivers::Drivers;
 use crate::terminal::progress::Progress;
 use crate::words;
+use crate::words::number::counted;
 
 /// A running experiment.
 pub struct Session<'a> {
@@ -35,7 +36,7 @@ pub struct Session<'a> {
     pub(super) deployment: Deployment,
     /// Seconds that the first instance took to become ready.
     start_up: f64,
-    pub(super) known: Evidence<'a>,
+    pub(super) known: Knowledge<'a>,
 }
 
 impl<'a> Session<'a> {
@@ -67,7 +68,7 @@ impl<'a> Session<'a> {
         .await?;
         // An image that is built before, or a stack that is started, is not measured.
         let budget = Budget::new(experiment.budget);
-        let mut known = Evidence::new(experiment, Machine::read(), room);
+        let mut known = Knowledge::new(experiment, Machine::read(), room);
         known.learn().balancer = deployment.external().map(|external| external.name().to_owned());
         Ok(Session { experiment, stop, progress, budget, deployment, start_up: 0.0, known })
     }
@@ -78,7 +79,7 @@ impl<'a> Session<'a> {
     }
 
     /// What was found out.
-    pub fn known(&self) -> &Evidence<'a> {
+    pub fn known(&self) -> &Knowledge<'a> {
         &self.known
     }
 
@@ -308,7 +309,7 @@ impl<'a> Session<'a> {
         } else {
             timing.within(timing.cost(cycle))
         };
-        let probe = self.saturating(2, users, timing, WarmUp::Time);
+        let probe = self.saturating(2, users, timing);
         let second = self.settled(&probe, Stage::TwoInstances).await?;
         match self.failure_of(&second) {
             Some(what) => self.known.learn().notes.push(format!(
@@ -338,22 +339,21 @@ impl<'a> Session<'a> {
         warm_up: WarmUp,
     ) -> Result<Observation, Abort> {
         let stage = if instances == 1 { Stage::Ladder } else { Stage::TwoInstances };
-        let probe = self.saturating(instances, users, timing, warm_up);
-        self.probe(&probe, stage).await
+        let probe = self.saturating(instances, users, timing);
+        self.probe(&Probe { warm_up, ..probe }, stage).await
     }
 
-    fn saturating(
-        &self,
-        instances: usize,
-        users: usize,
-        timing: ProbeTiming,
-        warm_up: WarmUp,
-    ) -> Probe {
-        let purpose = if instances == 1 { Purpose::Ladder } else { Purpose::Saturation };
-        let workload = load::Workload::closed(users, Duration::ZERO);
-        let (timeout, setting) = (self.budget.total(), Setting::default());
-        let max_errors = self.experiment.goal.max_errors;
-        Probe { purpose, instances, workload, timeout, timing, warm_up, max_errors, setting }
+    fn saturating(&self, instances: usize, users: usize, timing: ProbeTiming) -> Probe {
+        Probe {
+            purpose: if instances == 1 { Purpose::Ladder } else { Purpose::Saturation },
+            instances,
+            workload: load::Workload::closed(users, Duration::ZERO),
+            timeout: self.budget.total(),
+            timing,
+            warm_up: WarmUp::Time,
+            max_errors: self.experiment.goal.max_errors,
+            setting: Setting::default(),
+        }
     }
 
     /// Whether the budget, where there is one, holds another such probe.
@@ -365,18 +365,13 @@ impl<'a> Session<'a> {
     /// Measures saturated instances with something changed.
     pub(super) async fn measure_saturated_with(
         &mut self,
-        purpose: Purpose,
         instances: usize,
         users: usize,
         timing: ProbeTiming,
         setting: Setting,
     ) -> Result<Observation, Abort> {
-        let workload = load::Workload::closed(users, Duration::ZERO);
-        let (timeout, warm_up) = (self.budget.total(), WarmUp::Time);
-        let max_errors = self.experiment.goal.max_errors;
-        let probe =
-            Probe { purpose, instances, workload, timeout, timing, warm_up, max_errors, setting };
-        self.probe(&probe, Stage::TwoInstances).await
+        let probe = self.saturating(instances, users, timing);
+        self.probe(&Probe { setting, ..probe }, Stage::TwoInstances).await
     }
 
     pub(super) async fn probe(
@@ -426,7 +421,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// About how long one of them takes, instances that must start included.
+    /// About how long a confirmation takes, including the start of instances.
     pub(super) fn confirmation(&self, instances: usize) -> Duration {
         let timing = self.confirming(instances);
         timing.cost(self.last_answers(instances, &timing)) + self.start_up_of(instances)
@@ -474,10 +469,7 @@ fn describe(probe: &Probe) -> String {
 }
 
 fn describe_load(probe: &Probe) -> String {
-    let instances = match probe.instances {
-        1 => "1 instance".to_owned(),
-        n => format!("{n} instances"),
-    };
+    let instances = counted(probe.instances, "instance");
     match (&probe.workload, probe.purpose) {
         (load::Workload::Closed { users: 1, .. }, Purpose::Goal) => {
             format!("measuring {instances} under the goal's 1 user")

@@ -2,7 +2,7 @@
 
 use capacity::{Contradiction, Workload};
 
-use super::evidence::Evidence;
+use super::knowledge::Knowledge;
 use super::observation::Observation;
 use super::{Depth, SuspectAnswer};
 use crate::document::plan::{self, Plan};
@@ -13,7 +13,7 @@ use crate::words::number::{counted, percent, rate, time};
 /// The plan is as good as the measurements that it rests on: the ladder, two instances, and the last
 /// of the recommended count. That one below is overloaded is expected. Contradictions and instances that were still
 /// cold leave no answer where the count rests on the model.
-pub fn judge(known: &Evidence<'_>, plan: &mut Plan, contradictions: &[Contradiction]) {
+pub fn judge(known: &Knowledge<'_>, plan: &mut Plan, contradictions: &[Contradiction]) {
     // Without a workload every disturbance changes what was measured.
     let (instances, could_differ) = match (&plan.recommendation, &plan.capacity) {
         (Some(answer), _) => (Some(answer.instances), answer.could_differ),
@@ -91,7 +91,7 @@ pub fn judge(known: &Evidence<'_>, plan: &mut Plan, contradictions: &[Contradict
 /// Whether measurements alone decide the count, whatever the model says. They do if the count holds the
 /// goal, and one less, warm, does not. They do if no count of instances cures what fails. Without a goal
 /// for latency the model shows where the curve bends.
-fn is_measured(known: &Evidence<'_>, answer: &plan::Recommendation) -> bool {
+fn is_measured(known: &Knowledge<'_>, answer: &plan::Recommendation) -> bool {
     let goal = known.goal();
     let has_goal = match goal.workload {
         Workload::Open { .. } => true,
@@ -105,7 +105,7 @@ fn is_measured(known: &Evidence<'_>, answer: &plan::Recommendation) -> bool {
 
 /// Whether the doubt about a measurement may change the answer. The answer's interval already holds what
 /// other programs took. If more was sent than could be completed, that is why the goal is missed.
-fn may_change(known: &Evidence<'_>, o: &Observation, could_differ: bool) -> bool {
+fn may_change(known: &Knowledge<'_>, o: &Observation, could_differ: bool) -> bool {
     let is_disturbed = o.disturbance(known.unwatched_demand()).is_some();
     let is_doubtful = o.probe.verdict > Verdict::Valid && !o.is_crowded && !o.is_overloaded();
     o.probe.verdict == Verdict::Invalid || is_doubtful || (is_disturbed && could_differ)

@@ -17,7 +17,7 @@ pub struct CpuUse {
     /// The busiest thread of each.
     pub balancer_thread: f64,
     pub generator_thread: f64,
-    /// What instances lean on, as far as it is watched.
+    /// What instances depend on, as far as it is watched.
     pub dependencies: f64,
     /// Everything on the cores of the machine that Tenfold may use.
     pub machine: Option<f64>,
@@ -118,7 +118,7 @@ pub fn instances(usage: &Usage) -> impl Iterator<Item = &TargetUsage> + Clone {
     usage.targets.iter().filter(move |(name, _)| is_instance(name)).map(|(_, usage)| usage)
 }
 
-/// The usage of each thing that instances lean on, by its name.
+/// The usage of each thing that instances depend on, by its name.
 pub fn dependencies(usage: &Usage) -> impl Iterator<Item = (&str, &TargetUsage)> {
     usage.targets.iter().filter_map(|(name, usage)| Some((name.strip_prefix(DEPENDENCY)?, usage)))
 }

@@ -32,7 +32,7 @@ use crate::terminal::output;
 
 /// Usage of the balancer's threads goes by this name.
 pub const BALANCER: &str = "balancer";
-/// Usage of what instances lean on goes by its name behind this, which no instance's name has.
+/// Usage of what instances depend on goes by its name behind this, which no instance's name has.
 pub const DEPENDENCY: &str = "dependency ";
 /// How often usage is sampled, and how many samples are kept.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
@@ -48,7 +48,7 @@ pub struct Deployment {
     pub apps: Vec<RunningApp>,
     pub balancer: balancer::Handle,
     pub recorder: Arc<Recorder>,
-    /// Names of what instances lean on and is watched.
+    /// Names of what instances depend on and is watched.
     dependencies: Vec<String>,
     /// The balancer in the place of Tenfold's own, which then only counts.
     external: Option<Arc<External>>,
@@ -379,7 +379,7 @@ impl Deployment {
         apps.iter().flat_map(|app| &app.backends).map(|backend| backend.in_flight).sum()
     }
 
-    /// The connections of what instances lean on, by its name, as far as it is watched.
+    /// The connections of what instances depend on, by its name, as far as it is watched.
     pub fn dependency_sockets(&self) -> BTreeMap<String, Sockets> {
         let of = |name: &String| {
             let sockets = self.recorder.sockets(&format!("{DEPENDENCY}{name}"))?;

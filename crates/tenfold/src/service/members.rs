@@ -168,7 +168,7 @@ impl Roster {
     }
 }
 
-/// Watches the processes of an instance, or of what instances lean on, as far as they can be seen.
+/// Watches the processes of an instance, or of what instances depend on, as far as they can be seen.
 pub fn watch(recorder: &Recorder, name: &str, extent: Extent) {
     recorder.watch(match extent {
         Extent::ProcessGroup(leader) => Target::group(name, leader.cast_signed()),

@@ -1,4 +1,4 @@
-//! What something that instances lean on used.
+//! What something that instances depend on used.
 
 use capacity::DependencyUse;
 

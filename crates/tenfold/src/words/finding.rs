@@ -8,7 +8,7 @@ use super::{crash, dependency};
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// The numbers, in a sentence, and what instances lean on.
+/// The numbers, in a sentence, and what instances depend on.
 pub fn evidence(finding: &Finding) -> String {
     let used = finding.dependencies.iter().map(dependency::describe);
     std::iter::once(numbers(&finding.details)).chain(used).collect::<Vec<_>>().join("; ")

@@ -5,7 +5,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::*;
 
-/// A run of 30 windows of 60 requests with exponential times. Their mean wanders from window to window
+/// A run of 30 windows of 60 requests with exponential times. Their mean varies from window to window
 /// (autoregression with 0.5, by about 3 %). Times come in steps of a twentieth of the mean.
 fn run(mean: f64, seed: u64) -> Vec<Window> {
     let mut random = StdRng::seed_from_u64(seed);

@@ -112,7 +112,7 @@ enum Ended {
 
 fn failed(reason: &str) -> StartError {
     StartError::Engine {
-        reason: format!("Docker Compose cannot start what the service leans on: {reason}"),
+        reason: format!("Docker Compose cannot start what the service depends on: {reason}"),
         remedy: "correct that, or try `docker compose up`".into(),
     }
 }

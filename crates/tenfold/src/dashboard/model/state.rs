@@ -122,7 +122,7 @@ pub enum SeriesName {
     /// Instances that are there, and those that are ready.
     Instances,
     Ready,
-    /// CPU of all instances, and of what they lean on as far as it is watched.
+    /// CPU of all instances, and of what they depend on as far as it is watched.
     CpuApp,
     CpuDependencies,
     CpuBalancer,

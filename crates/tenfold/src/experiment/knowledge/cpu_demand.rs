@@ -3,7 +3,7 @@
 use capacity::calibration::DEMAND_NOISE;
 use capacity::model::core_speed::slowdown;
 
-use super::Evidence;
+use super::Knowledge;
 use crate::document::plan::Purpose;
 use crate::experiment::calibration::{
     COLD_START_EXTRA_CPU, MAX_EFFECT_OF_CORE_SPEED, MAX_UTILISATION_OF_IDLE_APP,
@@ -11,7 +11,7 @@ use crate::experiment::calibration::{
 };
 use crate::experiment::observation::Observation;
 
-impl Evidence<'_> {
+impl Knowledge<'_> {
     /// The share of a request's CPU that it would not cost in one instance, if new instances may be the reason.
     /// It is 0 within the noise, and where the cores are not busy enough for it to matter.
     pub fn dearer(&self, o: &Observation) -> f64 {

@@ -2,10 +2,10 @@
 
 use capacity::{Measured, Unsure};
 
-use super::Evidence;
+use super::Knowledge;
 use crate::experiment::calibration::{MAX_MISSES_OF_THE_MODEL, MAX_TRIES_OF_A_COUNT, NEIGHBOURS};
 
-impl Evidence<'_> {
+impl Knowledge<'_> {
     /// The count whose measurement would say most. The recommended count comes first, then the one below.
     /// Only then comes one of the two again, if its measurement is not valid. A model that was wrong more
     /// than once is no guide. Then counts are doubled until one holds, and the bracket is halved.
@@ -25,7 +25,7 @@ impl Evidence<'_> {
     pub fn least_sure(&self) -> Option<Unsure> {
         let (model, bounds) = self.model()?;
         let measured = self.measurements();
-        let answer = capacity::recommended(model, &self.goal(), bounds, &measured);
+        let answer = capacity::recommended_count(model, &self.goal(), bounds, &measured);
         let most = bounds.max_instances.min(bounds.memory.unwrap_or(usize::MAX));
         let around = answer.saturating_sub(NEIGHBOURS).max(1)..=(answer + NEIGHBOURS).min(most);
         let open = around.filter(|n| self.is_open(*n));

@@ -33,9 +33,9 @@ pub fn experiment() -> Experiment {
 }
 
 /// What was measured of one instance and of two, on eight cores.
-pub fn known(experiment: &Experiment) -> Evidence<'_> {
+pub fn known(experiment: &Experiment) -> Knowledge<'_> {
     let machine = Machine { cores: 8, online_cores: 8, ..Machine::read() };
-    let mut known = Evidence::new(experiment, machine, InFlightLimit::within(4096));
+    let mut known = Knowledge::new(experiment, machine, InFlightLimit::within(4096));
     known.learn().rungs = vec![seen(1, Some(1), 50.0, 0.0), seen(1, Some(2), 51.0, 0.0)];
     known.learn().second = Some(seen(2, Some(4), 101.0, 0.0));
     known
@@ -67,7 +67,7 @@ fn disturbed_probes_are_no_misses_of_the_model() {
     };
     known.confirm(&sent(4, 150.0, 2.0));
     assert_eq!((known.misses, known.notes().len()), (0, 0), "{:?}", known.notes());
-    let throughputs = |known: &Evidence<'_>| -> Vec<f64> {
+    let throughputs = |known: &Knowledge<'_>| -> Vec<f64> {
         known.several().iter().map(|s| s.throughput).collect()
     };
     assert_eq!(throughputs(&known), [101.0], "it is measured again");
@@ -342,7 +342,7 @@ fn a_changed_answer_takes_the_cost_of_the_nearest_count_that_was_compared() {
     let experiment = experiment();
     let mut known = known(&experiment);
     let sent = |instances, throughput| seen(instances, None, throughput, 0.0);
-    let at = |known: &Evidence<'_>, answer| {
+    let at = |known: &Knowledge<'_>, answer| {
         let cost = known.balancing_cost(answer).unwrap();
         let compared = match cost.queue {
             CentralQueue::Measured(queue) => Some(queue.measured.throughput),

@@ -2,12 +2,12 @@
 
 use capacity::finding::fairness::{Loaded, most_unfair};
 
-use super::Evidence;
+use super::Knowledge;
 use crate::config::BalancerProgram;
 use crate::document::plan::Probe;
 use crate::words::number::{rate, time};
 
-impl Evidence<'_> {
+impl Knowledge<'_> {
     /// The numbers and the remedy, where one instance is unfair to those that wait.
     pub(super) fn unfairness(&self) -> Option<String> {
         let (first, rest) = self.facts.rungs.split_first()?;

@@ -22,7 +22,8 @@ impl Recording {
             kernel: self.machine.kernel.clone(),
             ..observe::Machine::read()
         };
-        let mut known = Evidence::new(&experiment, machine, InFlightLimit::within(self.open_files));
+        let mut known =
+            Knowledge::new(&experiment, machine, InFlightLimit::within(self.open_files));
         let confirmed = self.facts.confirmed.clone();
         *known.learn() = Facts { confirmed: Vec::new(), ..self.facts.clone() };
         confirmed.iter().for_each(|o| known.confirm(o));

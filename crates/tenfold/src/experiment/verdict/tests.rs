@@ -5,7 +5,7 @@ use super::*;
 use crate::config::Pattern;
 use crate::experiment::Experiment;
 use crate::experiment::answer;
-use crate::experiment::evidence::tests::{experiment, known};
+use crate::experiment::knowledge::tests::{experiment, known};
 use crate::experiment::observation::tests::seen;
 
 /// What was measured of the goal's workload: throughput, p95 (ms), and cores that other programs used beside it.
@@ -196,7 +196,7 @@ fn without_a_workload_the_answer_is_what_one_instance_and_two_carry() {
     use crate::report::plan::{Rows, text};
     let experiment = Experiment { depth: Depth::Capacity, ..experiment() };
     let mut known = known(&experiment);
-    let plan = |known: &Evidence<'_>| answer::plan(known, String::new(), Duration::ZERO, None);
+    let plan = |known: &Knowledge<'_>| answer::plan(known, String::new(), Duration::ZERO, None);
     let sound = plan(&known);
     assert_eq!((sound.goal.users, sound.goal.rate, &sound.recommendation), (None, None, &None));
     assert!(sound.is_met() && !sound.undecided, "{sound:#?}");
