@@ -142,14 +142,16 @@ fn the_cores_limit_product_searches() {
 
 // One process of many threads fills all cores; a second only competes for them.
 #[test]
-fn a_second_multi_threaded_instance_makes_it_slower() {
+fn a_second_multi_threaded_instance_does_not_help() {
     let _machine = alone();
-    let Some((plan, output)) = plan(&Home::new(), "threads", "--budget 40s") else { return };
+    let Some((plan, output)) = plan(&Home::new(), "threads", "--budget 90s") else { return };
     assert_eq!(kinds(&plan)[0], "oversubscribed", "{}", said(&output));
     let recommendation = &plan["recommendation"];
     assert_eq!(recommendation["instances"], 1, "{plan:#}");
     let reason = recommendation["reason"].as_str().unwrap();
-    assert!(reason.contains("a second would make it slower"), "{reason}");
+    // It does 6 to 10 % less, and the cores may change as much between two probes.
+    let is_slower = reason.contains("a second would make it slower");
+    assert!(is_slower || reason.contains("a second would not help"), "{reason}");
 }
 
 // The second instance, which runs already, is measured first and for as long as there is time; what it cannot take
