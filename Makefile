@@ -91,7 +91,7 @@ bench-load: release ## Measure the load generator beside wrk, h2load, oha, k6, L
 		PYTHONPATH=bench python3 -B bench/load
 
 # APPS="cpu lock", SWEEP=5 (seconds for a count) and ROUNDS=3 narrow and widen it.
-bench-accuracy: build ## Measure 17 apps at every count, and compare what plans predict (35 min, and more if cores change their speed)
+bench-accuracy: build ## Measure 17 apps at every count, and compare what plans predict (40 min)
 	scripts/deps bench-accuracy
 	TENFOLD=$(TENFOLD) PYTHONPATH=bench python3 -B bench/accuracy
 
