@@ -90,7 +90,7 @@ def _trial(tenfold: Tenfold, app: App, wanted: Options) -> Trial:
     def truth(rounds: int) -> list[Document]:
         return [measured(sweep, patience_s) for _ in range(rounds)]
 
-    # The machine wanders: of two sweeps one is before the plan, the other one after it.
+    # The machine varies: of two sweeps one is before the plan, the other one after it.
     before = truth(wanted.rounds // 2)
     # A suspect plan is no answer, and says what to do: plan again.
     plan, suspect = again.undisturbed(

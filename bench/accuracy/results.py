@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rig import record, speed
+from rig import record
 
 SCHEMA = "tenfold/bench-accuracy/2"
 
@@ -21,10 +21,6 @@ class Trial:
     work_s: list[float] = field(default_factory=list)
     # The plans before it, which were suspect.
     suspect: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def has_changed_speed(self) -> bool:
-        return speed.is_changed(self.work_s)
 
 
 @dataclass

@@ -12,9 +12,9 @@ import curves
 from apps import APPS, App
 from results import Results, Trial
 
-from rig import curve, machine, speed
+from rig import curve, machine
 from rig.curve import Compared
-from rig.plan import JudgedPlan
+from rig.plan import JudgedPlan, disturbances
 from rig.ratio import verdict
 from rig.table import Sheet, Table, milliseconds
 
@@ -110,28 +110,17 @@ def _requirements(judged: list[Judged]) -> Table:
     slowest = max(each.plan_s for each in judged)
     rows = [
         ["error of throughput, worst count", _worst(throughput), "", ""],
-        _unmissed("throughput", judged, lambda e: e.throughput_error, MOST_THROUGHPUT, len(throughput)),
+        _within_bounds("throughput", judged, lambda e: e.throughput_error, MOST_THROUGHPUT, len(throughput)),
         _bounded("error of throughput, median", median, throughput, MEDIAN_THROUGHPUT),
         ["error of p95, worst count", _worst(p95), "", ""],
-        _unmissed("p95", judged, lambda e: e.p95_error, MOST_P95, len(p95)),
+        _within_bounds("p95", judged, lambda e: e.p95_error, MOST_P95, len(p95)),
         _bounded("error of p95, median", median, p95, MEDIAN_P95),
         _counted("intervals of throughput with the truth", sum(e.held for e in judged), len(throughput), HELD),
         _counted("intervals of p95 with the truth", sum(e.held_p95 for e in judged), len(p95), HELD),
         _counted("counts the best or one off", sum(e.is_near for e in judged), len(judged), NEAR),
         _counted("or the interval says so", sum(e.is_owned_up_to for e in judged), len(judged), 1),
         _counted("first findings that are right", first, len(judged), 1),
-        [
-            "apps that were planned again, up to twice, because the plan was suspect",
-            f"{sum(bool(each.trial.suspect) for each in judged)} of {len(judged)}",
-            "",
-            "",
-        ],
-        [
-            f"apps whose cores changed their speed by more than {speed.MOST_CHANGE:.0%} between plan and sweeps",
-            f"{sum(each.trial.has_changed_speed for each in judged)} of {len(judged)}",
-            "",
-            "",
-        ],
+        *disturbances(judged),
         ["longest plan, s", f"{slowest:.0f}", "at most 60", verdict(slowest <= 60)],
         ["all plans and all sweeps, s", f"{plan:.0f}, {sweep:.0f}", f"1 : {sweep / plan:.1f}", ""],
     ]
@@ -162,7 +151,7 @@ def _bounded(
     return [title, f"{value:.1%}", f"at most {most:.0%}", verdict(value <= most)]
 
 
-def _unmissed(
+def _within_bounds(
     what: str, judged: list[Judged], error: Callable[[Compared], float | None], most: float, among: int
 ) -> list[str]:
     """No count may be further off than allowed, or than the truth itself is uncertain."""

@@ -73,7 +73,7 @@ def _trial(tenfold: Tenfold, program: Path, app: App, sweep_s: float) -> Trial:
         lambda planned: planned[1]["verdict"] == "suspect",
     )
     work_s = [before_s, speed.work_s()]
-    # The machine wanders: two sweeps show by how much.
+    # The machine varies: two sweeps show by how much.
     sweeps = []
     for _ in range(2):
         sweeps.append(sweep.sweep(program, app, plan["balancer_slots"], sweep_s))

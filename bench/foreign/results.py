@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rig import record, speed
+from rig import record
 
 SCHEMA = "tenfold/bench-foreign/1"
 
@@ -44,11 +44,6 @@ class Trial:
     suspect: list[dict[str, Any]] = field(default_factory=list)
     # Of a fixed piece of work, before the plan and after it and each sweep.
     work_s: list[float] = field(default_factory=list)
-
-    @property
-    def is_disturbed(self) -> bool:
-        """Whether the cores were faster at one time than at another."""
-        return speed.is_changed(self.work_s)
 
 
 @dataclass

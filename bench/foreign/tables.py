@@ -10,7 +10,8 @@ from apps import APPS
 from judgement import AGREED, MOST_THROUGHPUT, Judged, Point
 from results import Results
 
-from rig import machine, speed
+from rig import machine
+from rig.plan import disturbances
 from rig.ratio import verdict
 from rig.table import Sheet, Table, milliseconds
 
@@ -51,7 +52,6 @@ def _requirements(judged: list[Judged], results: Results) -> Table:
     with_p95 = [point for point in points if point.p95_off_ms is not None]
     p95_known = [point for point in with_p95 if point.p95_is_known]
     valid = [each for each in judged if each.verdict == "valid"]
-    again = [each for each in judged if each.trial.suspect]
     plans_s = [each.plan_s for each in judged]
     expected = sum(each.app.most for each in judged)
     rows = [
@@ -81,13 +81,7 @@ def _requirements(judged: list[Judged], results: Results) -> Table:
         ),
         _all("first findings that are right", sum(e.is_found for e in judged), len(judged)),
         _counted("slots as the app's structure has them", judged),
-        ["apps that were planned again, up to twice, because the plan was suspect", f"{len(again)} of {len(judged)}", "", ""],
-        [
-            f"apps whose cores changed their speed by more than {speed.MOST_CHANGE:.0%} between plan and sweeps",
-            f"{sum(each.trial.is_disturbed for each in judged)} of {len(judged)}",
-            "",
-            "",
-        ],
+        *disturbances(judged),
         ["plans that call themselves valid", f"{len(valid)} of {len(judged)}", "", ""],
         ["those of them whose count, finding, throughput and p95 are right", f"{sum(e.misses_nothing for e in valid)} of {len(valid)}", "", ""],
         _bounded("median plan, s", median(plans_s), MEDIAN_PLAN_S),

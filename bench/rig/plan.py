@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
+from rig import speed
 from rig.curve import Document
 
 
@@ -11,6 +13,10 @@ class Trial(Protocol):
     """What was measured of an app: Tenfold's own document, and whatever is held against it."""
 
     plan: Document
+    # The plans before it, which were suspect.
+    suspect: list[Document]
+    # CPU seconds of a fixed piece of work, before and after each part.
+    work_s: list[float]
 
 
 class JudgedPlan:
@@ -45,3 +51,14 @@ class JudgedPlan:
         """The count, and its interval where that is more than the count."""
         low, high = self.interval
         return str(self.recommended) + ("" if low == high else f" ({low} - {high})")
+
+
+def disturbances(judged: Sequence[JudgedPlan]) -> list[list[str]]:
+    """Rows of a table: how often something else on the machine changed what was measured."""
+    again = sum(bool(each.trial.suspect) for each in judged)
+    changed = sum(speed.is_changed(each.trial.work_s) for each in judged)
+    speeds = f"apps whose cores changed their speed by more than {speed.MOST_CHANGE:.0%} between plan and sweeps"
+    return [
+        ["apps that were planned again, up to twice, because the plan was suspect", f"{again} of {len(judged)}", "", ""],
+        [speeds, f"{changed} of {len(judged)}", "", ""],
+    ]
