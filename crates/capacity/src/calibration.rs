@@ -46,7 +46,7 @@ pub const MIN_GROWTH: f64 = 0.10;
 /// A serial server of 10 ms did 12 % more with two in flight, on a core that takes time to wake.
 pub const CLIENT_GAP_MAX: f64 = 0.15;
 
-/// Requests in service beyond whole slots that are no further slot, by the same gap.
+/// A fraction of a request in service that needs no slot of its own. The gaps between requests explain it.
 pub const SLOT_FRACTION: f64 = CLIENT_GAP_MAX;
 
 /// Requests by which the mean number in service may differ from the number in flight.
@@ -82,9 +82,9 @@ pub const QUEUEING_FACTOR: f64 = 1.25;
 /// The rest is lost where app, balancer and generator hand requests to each other.
 pub const CPU_FULL: f64 = 0.80;
 
-/// Share of a core from which on a thread of balancer or generator limits what instances complete. It is less than
-/// [`THREAD_FULL`], because requests queue at a thread before it is full.
-pub const RELAY_THREAD_FULL: f64 = 0.80;
+/// Share of a core from which on a thread of balancer or generator limits what instances complete.
+/// The rest is lost as that of the cores is.
+pub const RELAY_THREAD_FULL: f64 = CPU_FULL;
 
 /// A load that uses a smaller share of the cores does not fill them, whatever else runs.
 pub const MIN_CORE_SHARE: f64 = 0.4;
@@ -268,7 +268,7 @@ pub const SPARE_FILES: u64 = 256;
 pub const IN_FLIGHT_PEAK_DEVIATIONS: f64 = 3.0;
 
 // === Findings: confidence ===
-// It is 0.5 where a finding begins, and grows to 0.99 at one of these.
+// It is 0.5 where a finding begins, and grows to 0.99 at a value that is called clear here.
 
 /// Share of the periods in which a quota stops an instance.
 pub const CLEARLY_THROTTLED: f64 = 0.5;
@@ -279,14 +279,14 @@ pub const SERIAL_GROWTH: f64 = 0.5;
 /// A busiest thread at this share of a core may be full.
 pub const THREAD_NEARLY_FULL: f64 = 0.75;
 
-/// Share of the throughput that a second instance takes.
+/// How much less than the least gain a second instance brings.
 pub const CLEARLY_OVERSUBSCRIBED: f64 = 0.2;
 
 /// How much less than [`FULL_GAIN`] a second instance brings.
 pub const CLEARLY_SHARED: f64 = 0.6;
 
 /// How much less than [`HEADROOM_UTILISATION`] is used.
-pub const CLEARLY_ROOM: f64 = 0.5;
+pub const CLEARLY_HEADROOM: f64 = 0.5;
 
 /// Share of the time in stalls for memory.
 pub const CLEARLY_STALLED: f64 = 0.3;

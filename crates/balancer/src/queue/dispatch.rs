@@ -1,8 +1,8 @@
 //! The queue as pure data: backends with their slots, and the requests that wait for one. It has no
 //! socket and no clock, so every rule is tested by itself.
 //!
-//! A freed slot goes to the request at the head of the queue within the same step. So no later request overtakes it,
-//! and exactly one waiter wakes.
+//! A freed slot goes to the request at the head of the queue within the same step. So no later request
+//! overtakes it, and exactly one waiter wakes.
 
 pub(crate) mod auto_slots;
 pub(crate) mod availability;

@@ -5,7 +5,7 @@ use super::instance_limit::instance_limit;
 use super::result::{Details, Finding, Remedy, clarity, found};
 use super::trial::Change;
 use crate::calibration::{
-    ALL_SHARED_GAIN, CLEARLY_OVERSUBSCRIBED, CLEARLY_ROOM, CLEARLY_SHARED, CPU_FULL, FULL_GAIN,
+    ALL_SHARED_GAIN, CLEARLY_HEADROOM, CLEARLY_OVERSUBSCRIBED, CLEARLY_SHARED, CPU_FULL, FULL_GAIN,
     HEADROOM_UTILISATION, MIN_GAIN, SLOWER_GAIN,
 };
 use crate::limit_kind::Kind;
@@ -76,7 +76,7 @@ pub(super) fn headroom(model: &Model, e: &Evidence) -> Option<Finding> {
     let capacity = is_known.then(|| (model.capacity(load.instances), instance_limit(model, e)));
     found(
         Kind::Headroom,
-        clarity(HEADROOM_UTILISATION - load.share, 0.0, CLEARLY_ROOM),
+        clarity(HEADROOM_UTILISATION - load.share, 0.0, CLEARLY_HEADROOM),
         Details::Room { share: load.share, instances: load.instances, capacity },
         Remedy::Nothing,
     )
