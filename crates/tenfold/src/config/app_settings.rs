@@ -100,7 +100,8 @@ mod tests {
         program.env = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let mut file = File::default();
         let variables = vec![program.env[1].clone()];
-        file.app.env_files = vec![EnvFile { path: "/app/.env".into(), variables }];
+        file.app.env_files =
+            vec![EnvFile { path: "/app/.env".into(), variables, doubts: Vec::new() }];
         let source = InstanceSource::Processes(program);
         let runnable = Runnable { app: App::named("app"), source, watched: Vec::new() };
         let settings = app_settings(&runnable, &file, &[]);

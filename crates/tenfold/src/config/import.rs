@@ -3,13 +3,14 @@
 //!
 //! - `procfile`, `package_json`, `unit_file`: a format each, read into an `imported` app.
 //! - `dockerfile`: what an image runs, as a suggestion where there is no Docker.
-//! - `shell_line`, `unit_words`, `unit_specifiers`: the syntax within them.
+//! - `shell_line`, `unit_words`, `unit_environment`, `unit_specifiers`: the syntax within them.
 
 mod dockerfile;
 mod imported;
 mod package_json;
 mod procfile;
 mod shell_line;
+mod unit_environment;
 mod unit_file;
 mod unit_specifiers;
 mod unit_words;

@@ -63,6 +63,9 @@ impl Imported {
                 n => format!("{n} variables"),
             };
             line += &format!(", with {count} of {}", file.path.display());
+            for doubt in &file.doubts {
+                line += &format!(" ({doubt})");
+            }
         }
         for remark in &self.remarks {
             line += &format!("; {remark}");

@@ -1,15 +1,17 @@
 //! A service unit of systemd, as far as it says what to run: systemd.syntax(7), systemd.service(5),
 //! systemd.exec(5).
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fleet::{Cpus, Limits};
 
 use super::imported::{Imported, read_text};
 use super::shell_line::SimpleCommand;
+use super::unit_environment;
 use super::unit_specifiers::{INSTANCE, Instance, UnitName};
-use super::unit_words::{split, substitute};
-use crate::config::env_file::EnvFile;
+use super::unit_words::{Escapes, split, substitute};
+use crate::config::env_file::is_name;
 use crate::process::exit_code::misuse;
 
 /// How a command may begin; systemd.service(5), "Command lines".
@@ -57,30 +59,52 @@ pub fn read(path: &Path) -> anyhow::Result<Imported> {
     let mut remarks = Vec::new();
     let mut env: Vec<(String, String)> = Vec::new();
     for assignments in service.list("Environment") {
-        for word in split(assignments) {
-            if let Some((name, value)) = word.split_once('=') {
+        let Some(words) = split(assignments, Escapes::Strict) else {
+            remarks.push(format!("Environment={assignments} is invalid, and systemd ignores it"));
+            continue;
+        };
+        for word in words {
+            if let Some((name, value)) = word.split_once('=').filter(|(name, _)| is_name(name)) {
                 env.retain(|(other, _)| other != name);
                 env.push((name.to_owned(), expanded(value)?));
             }
         }
     }
     let mut env_files = Vec::new();
-    for file in service.list("EnvironmentFile") {
-        let (file, is_optional) = file.strip_prefix('-').map_or((file, false), |file| (file, true));
-        let file = PathBuf::from(expanded(file)?);
+    for pattern in service.list("EnvironmentFile") {
+        let pattern = expanded(pattern)?;
         // One for each instance cannot be read for all of them.
-        if file.to_string_lossy().contains(INSTANCE) {
-            let file = file.to_string_lossy().replace(INSTANCE, "%i");
-            remarks
-                .push(format!("EnvironmentFile={file} differs for each instance and is left out"));
-        } else if !is_optional || file.is_file() {
-            env_files.push(EnvFile::read(&file)?);
+        if pattern.contains(INSTANCE) {
+            let pattern = pattern.replace(INSTANCE, "%i");
+            remarks.push(format!(
+                "EnvironmentFile={pattern} differs for each instance and is left out"
+            ));
+        } else {
+            env_files.extend(unit_environment::read(&pattern)?);
         }
     }
-    let from_files = env_files.iter().flat_map(|file: &EnvFile| &file.variables);
-    let known: Vec<(String, String)> = env.iter().chain(from_files).cloned().collect();
+    let unset = service.list("UnsetEnvironment").join(" ");
+    for word in split(&unset, Escapes::Strict).unwrap_or_default() {
+        let is_kept = |(name, value): &(String, String)| match word.split_once('=') {
+            Some((other, only)) => name != other || value != only,
+            None => *name != word,
+        };
+        env.retain(is_kept);
+        env_files.iter_mut().for_each(|file| file.variables.retain(is_kept));
+    }
+    // Files go before `Environment=`, and later files before earlier ones: systemd.exec(5).
+    let from_files = env_files.iter().flat_map(|file| file.variables.iter().cloned());
+    let from_files: BTreeMap<String, String> = from_files.collect();
+    env.retain(|(name, _)| !from_files.contains_key(name));
+    let known = from_files.into_iter().chain(env.iter().cloned()).collect();
     let (prefixes, words) = command_words(line);
-    let words: Vec<String> = words.iter().map(|word| expanded(word)).collect::<Result<_, _>>()?;
+    if words.iter().any(|word| word == ";") {
+        return Err(misuse(format!(
+            "ExecStart= of {named} has more than one command: put the one that serves after --"
+        )));
+    }
+    let words = words.iter().map(|word| expanded(if word == r"\;" { ";" } else { word }));
+    let words: Vec<String> = words.collect::<Result<_, _>>()?;
     let words = if prefixes.contains(':') { words } else { substitute(&words, &known) };
     let instance = Instance::of(&env, &words);
     let words = words.iter().map(|word| instance.fill(word)).collect();
@@ -118,7 +142,7 @@ pub fn read(path: &Path) -> anyhow::Result<Imported> {
 /// Prefixes and words; `:` forbids variables, and `@` gives the program another name.
 fn command_words(line: &str) -> (&str, Vec<String>) {
     let (prefixes, line) = line.split_at(line.len() - line.trim_start_matches(PREFIXES).len());
-    let mut words = split(line);
+    let mut words = split(line, Escapes::Relaxed).unwrap_or_default();
     if prefixes.contains('@') && words.len() > 1 {
         words.remove(1);
     }
@@ -135,9 +159,10 @@ fn parse(text: &str) -> Service<'_> {
         if trimmed.starts_with(['#', ';']) || (trimmed.is_empty() && !goes_on) {
             continue;
         }
-        let (part, more) = match trimmed.strip_suffix('\\') {
-            Some(part) => (part.trim_end(), true),
-            None => (trimmed, false),
+        let line = if goes_on { line } else { line.trim_start() };
+        let (part, more) = match line.trim_end().strip_suffix('\\') {
+            Some(part) => (part, true),
+            None => (line.trim_end(), false),
         };
         if goes_on {
             if let Some((_, value)) = settings.last_mut().filter(|_| section == "Service") {
@@ -214,6 +239,40 @@ mod tests {
         assert_eq!(imported.remarks, remarks);
     }
 
+    /// What `{show}` of the cases prints: its arguments, and the variables of one letter.
+    fn shown(imported: &Imported) -> String {
+        let arguments = imported.command[2..].iter().map(|word| format!("<{word}>"));
+        let files = imported.env_files.iter().flat_map(|file| file.variables.iter());
+        let env: BTreeMap<_, _> = files.chain(&imported.env).cloned().collect();
+        let named = env.iter().filter(|(name, _)| {
+            name.starts_with(|c: char| c.is_ascii_uppercase())
+                && !name[1..].starts_with(|c: char| c.is_ascii_alphanumeric())
+        });
+        let variables: String = named.map(|(name, value)| format!(" {name}=<{value}>")).collect();
+        (arguments.collect::<String>() + &variables).trim_start().to_owned()
+    }
+
+    #[test]
+    fn units_mean_what_systemd_takes_them_to_mean() {
+        for case in field::cases("systemd-units") {
+            let directory = tempfile::tempdir().unwrap();
+            let mut parts = case.input.split("\n@@ ");
+            let unit = parts.next().unwrap();
+            for file in parts {
+                let (name, text) = file.split_once('\n').unwrap();
+                std::fs::write(directory.path().join(name), text).unwrap();
+            }
+            let unit = unit
+                .replace("{dir}", directory.path().to_str().unwrap())
+                .replace("{show}", "/usr/bin/python3 /show")
+                .replace("{python}", "/usr/bin/python3")
+                .replace("{file}", "/show");
+            let path = directory.path().join("a.service");
+            std::fs::write(&path, format!("[Service]\n{unit}\n")).unwrap();
+            assert_eq!(shown(&read(&path).unwrap()), case.right, "{}: {}", case.place, case.input);
+        }
+    }
+
     #[test]
     fn the_instance_is_the_port_where_it_stands_for_one() {
         for (service, expected) in [
@@ -257,6 +316,10 @@ mod tests {
         assert!(forking.contains("Type=forking, which does not stay"), "{forking}");
         let specifier = refused("[Service]\nExecStart=/a %b\n");
         assert!(specifier.contains("`%b` is known to systemd alone"), "{specifier}");
+        let two = refused("[Service]\nExecStart=/a ; /b\n");
+        assert!(two.contains("has more than one command"), "{two}");
+        let none = refused("[Service]\nEnvironmentFile=/nowhere/*.env\nExecStart=/a\n");
+        assert!(none.contains("EnvironmentFile=/nowhere/*.env names no file"), "{none}");
         let file = refused("[Service]\nEnvironmentFile=/nowhere/env\nExecStart=/a\n");
         assert!(file.contains("cannot read the variables in /nowhere/env"), "{file}");
     }
