@@ -19,6 +19,7 @@ mod response;
 mod scenario;
 mod settings;
 mod source;
+mod yaml_scalar;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,6 +41,10 @@ use crate::template::scope::Scope;
 
 pub use self::options::Options;
 pub use self::refusal::ScriptError;
+
+/// Keys of `config` that are easily written a level too high.
+const CONFIG_KEYS: [&str; 8] =
+    ["environments", "ensure", "http", "payload", "phases", "plugins", "target", "variables"];
 
 /// Reads a script.
 ///
@@ -81,6 +86,7 @@ fn compile(text: &str, source: Source<'_>, options: &Options) -> Result<Script, 
     }
 
     let mut top = Fields::of(&document, "a script")?;
+    top.refuse(&CONFIG_KEYS, "belongs to config; put it under that")?;
     let config = top.take("config");
     let empty = Node { line: 0, item: document::Item::Map(Vec::new()) };
     let config = config.unwrap_or(&empty);

@@ -1,10 +1,11 @@
 //! YAML, and JSON as a part of it, with the line of each value.
 
-use saphyr::{LoadableYamlNode, MarkedYaml, Scalar, YamlData};
+use saphyr::{MarkedYaml, Scalar, YamlData, YamlLoader};
+use saphyr_parser::{Parser, ScanError};
 use serde_json::Value;
 
-use super::nesting;
 use super::refusal::Refusal;
+use super::{nesting, yaml_scalar};
 
 /// A part of a script.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +46,7 @@ impl Node {
     pub(super) fn parse(text: &str) -> Result<Node, Refusal> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         nesting::check(text)?;
-        let documents = MarkedYaml::load_from_str(text).map_err(|error| {
+        let documents = documents_of(text).map_err(|error| {
             let line = error.marker().line() as u32;
             let what =
                 format!("this is not YAML: {}; check the indentation above it", error.info());
@@ -169,13 +170,27 @@ impl Node {
             }
             YamlData::Mapping(map) => Item::Map(entries_of(map.iter())?),
             YamlData::Tagged(_, inner) => return Node::of(inner),
-            YamlData::Representation(text, ..) => Item::Text(text.to_string()),
+            YamlData::Representation(text, style, tag) => {
+                yaml_scalar::value(text, *style, tag.as_deref())
+                    .map_err(|why| Refusal::at(line, why))?
+            }
             YamlData::Alias(_) | YamlData::BadValue => {
                 let what = "this value cannot be read; check anchors, aliases and tags";
                 return Err(Refusal::at(line, what));
             }
         };
         Ok(Node { line, item })
+    }
+}
+
+/// Its scalars stay text, since their meaning is not that of YAML 1.2.
+fn documents_of(text: &str) -> Result<Vec<MarkedYaml<'_>>, ScanError> {
+    let mut loader = YamlLoader::default();
+    loader.early_parse(false);
+    Parser::new_from_str(text).load(&mut loader, true)?;
+    match loader.error() {
+        Some(error) => Err(error.clone()),
+        None => Ok(loader.into_documents()),
     }
 }
 

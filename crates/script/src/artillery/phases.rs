@@ -67,13 +67,16 @@ fn read_phase<'n>(
         Some(node) => time(compiler, node, "duration"),
         None => Err(node.refuse("the phase has no duration; give its seconds")),
     };
+    // A ramp without a rate begins at none.
+    let is_ramp = ramp.is_some() && duration.is_some();
     let kinds = [rate, count, pause].iter().flatten().count();
+    let kinds = if kinds == 0 && is_ramp { 1 } else { kinds };
     if kinds != 1 {
         let what = "a phase has exactly one of arrivalRate, arrivalCount and pause";
         return Err(node.refuse(what));
     }
     match (rate, pause, ramp, duration) {
-        (None, _, Some(ramp), _) => {
+        (None, _, Some(ramp), _) if count.is_some() || pause.is_some() => {
             return Err(ramp.refuse("rampTo belongs to arrivalRate; give that, or take it out"));
         }
         (_, Some(_), _, Some(duration)) => {
@@ -82,8 +85,9 @@ fn read_phase<'n>(
         _ => {}
     }
     let phase = match (rate, count, pause) {
-        (Some(rate), ..) => {
-            let from = rate_of(compiler, rate, "arrivalRate")?;
+        (_, None, None) => {
+            let from = rate.map(|node| rate_of(compiler, node, "arrivalRate")).transpose()?;
+            let from = from.unwrap_or(0.0);
             let length = length(compiler)?;
             let to = ramp.map(|node| rate_of(compiler, node, "rampTo")).transpose()?;
             phase(flow_of(from, to, length), length)
@@ -93,8 +97,7 @@ fn read_phase<'n>(
             let length = length(compiler)?;
             if count == 0 { None } else { phase(Flow::Count(count), length) }
         }
-        (_, _, Some(pause)) => phase(Flow::Constant(0.0), time(compiler, pause, "pause")?),
-        _ => None,
+        (_, None, Some(pause)) => phase(Flow::Constant(0.0), time(compiler, pause, "pause")?),
     };
     Ok((phase, mode))
 }

@@ -220,6 +220,12 @@ fn read_loop(
     let (over, value) = (fields.take("over"), fields.take("loopValue"));
     let element = fields.take("loopElement");
     fields.finish()?;
+    if let Some(Item::Map(entries)) = body.map(|body| &body.item)
+        && let Some(entry) = entries.iter().find(|it| ["count", "over"].contains(&&it.key[..]))
+    {
+        let what = "stands beside loop, not in it; loop itself is a list of steps";
+        return Err(Refusal::at(entry.line, format!("'{}' {what}", entry.key)));
+    }
     let mut variable = |node: Option<&Node>, name: &str| match node {
         Some(node) => {
             let name = compiler.fixed(node, "the name of a variable")?;
