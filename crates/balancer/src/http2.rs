@@ -8,11 +8,13 @@
 //! - `upstream_pool`, `upstream_connection`, `upstream_stream`: the connections to a backend, and their
 //!   streams.
 //! - `head`, `inbound`, `outbound`: headers and bodies as HTTP/1.1 text, both ways.
+//! - `frame_headers`: the frames of a connection.
 //! - `flood`: frames that cause work without a request.
 //! - `trailer_check`: pseudo-header fields in trailers.
 //! - `keepalive`: connections that are idle or dead.
 
 pub(crate) mod flood;
+pub(crate) mod frame_headers;
 pub(crate) mod head;
 pub(crate) mod inbound;
 pub(crate) mod keepalive;

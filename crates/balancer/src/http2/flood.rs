@@ -3,13 +3,16 @@
 //!
 //! The library limits what it stores: reset streams that were not accepted, header blocks, empty and
 //! tiny DATA, and streams that it had to reset. It does not limit requests that are accepted and then
-//! reset (CVE-2023-44487), nor PING, SETTINGS and unknown frames.
+//! reset (CVE-2023-44487), nor PING, SETTINGS, WINDOW_UPDATE, PRIORITY and unknown frames.
+//!
+//! Frames that may come in any number, such as DATA in tiny pieces, are bounded in a turn. The event loop
+//! looks at all other connections before the next turn.
 //!
 //! All header blocks go through the [`TrailerCheck`] on their way.
 
 use std::collections::VecDeque;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -18,6 +21,7 @@ use std::time::{Duration, Instant};
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::http2::frame_headers::{FRAME_HEADER_BYTES, FrameHeader, FrameHeaders, Part};
 use crate::http2::trailer_check::TrailerCheck;
 
 /// A connection whose arriving frames are counted.
@@ -27,6 +31,10 @@ pub(crate) struct FrameCountedStream<S> {
     /// Bytes that were read before the connection turned out to be HTTP/2.
     ahead: Bytes,
     frames: Frames,
+    /// The frames that go out.
+    sent: FrameHeaders,
+    /// How much a read may take.
+    pace: Pace,
     pub(crate) count: Arc<FrameCounts>,
 }
 
@@ -49,15 +57,22 @@ pub(crate) struct FrameCounts {
     taken: AtomicU64,
     /// The system takes no more for now.
     blocked: AtomicBool,
+    /// Frames that have arrived in this turn.
+    turn: AtomicU32,
+}
+
+/// How much a read may take. It depends on the last turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    Full,
+    /// A turn ended early, so a read is to bring few frames more than a turn has.
+    Small,
 }
 
 /// Follows the frames of a connection.
 #[derive(Debug)]
 struct Frames {
-    /// Bytes until the next frame header, in the preface or a payload.
-    skip: usize,
-    header: [u8; FRAME_HEADER_BYTES],
-    have: usize,
+    headers: FrameHeaders,
     trailers: TrailerCheck,
     /// Whether the present payload is of a header block, and the stream of that.
     is_block: bool,
@@ -67,6 +82,8 @@ struct Frames {
     sender: Sender,
     /// Frames without a request that are still allowed.
     budget: u32,
+    /// WINDOW_UPDATE frames that what was sent has paid for.
+    window_updates: u32,
     refilled: Option<Instant>,
     /// Bytes that had been sent when the last PING came.
     pinged: u64,
@@ -81,11 +98,6 @@ enum Sender {
 
 const PREFACE_BYTES: usize = 24;
 
-const FRAME_HEADER_BYTES: usize = 9;
-
-/// The highest number of a stream. The bit above it is reserved.
-const MAX_STREAM: u32 = (1 << 31) - 1;
-
 /// Streams of a backend that are remembered until their answers have been read: more than most servers allow at
 /// once.
 const MAX_PSEUDO_ENDS: usize = 256;
@@ -97,6 +109,26 @@ const MAX_FRAME_BUDGET: u32 = 512;
 /// One more frame is allowed after this time, and one for each answer. A client that gives up every
 /// other slow request gets answers to the rest.
 const BUDGET_REFILL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// WINDOW_UPDATE frames that a DATA frame pays for, as Envoy has it
+/// (`max_inbound_window_update_frames_per_data_frame_sent`). One for the stream and one for the connection are
+/// usual.
+const WINDOW_UPDATES_PER_FRAME: u32 = 10;
+
+/// Clients that acknowledge whatever their application reads send one for each piece of this size.
+const WINDOW_UPDATE_BYTES: usize = 512;
+
+/// Some clients open the window of each stream that they begin.
+const WINDOW_UPDATES_PER_REQUEST: u32 = 2;
+
+/// A client that is late may send all of them at once.
+const MAX_WINDOW_UPDATES: u32 = 16 * 1024;
+
+/// Frames of a connection in one turn. A turn ends after the read that brings the last of them.
+const TURN_FRAMES: u32 = 64;
+
+/// What a read takes of a connection whose frames are many and small: a turn of the shortest ones.
+const SMALL_READ_BYTES: usize = 1024;
 
 const HEADERS: u8 = 1;
 
@@ -112,25 +144,25 @@ const PING_ANSWER_BYTES: u64 = FRAME_HEADER_BYTES as u64 + 8;
 
 const CONTINUATION: u8 = 9;
 
-/// It costs no answer and no memory, and comes with every few frames of a download.
+/// It comes with every few frames of a download.
 const WINDOW_UPDATE: u8 = 8;
 
 impl<S> FrameCountedStream<S> {
     pub(crate) fn new(stream: S, ahead: Bytes) -> Self {
         let frames = Frames {
-            skip: PREFACE_BYTES,
-            header: [0; FRAME_HEADER_BYTES],
-            have: 0,
+            headers: FrameHeaders::after(PREFACE_BYTES),
             trailers: TrailerCheck::default(),
             is_block: false,
             block: 0,
             latest: 0,
             sender: Sender::Client,
             budget: MAX_FRAME_BUDGET,
+            window_updates: 0,
             refilled: None,
             pinged: 0,
         };
-        FrameCountedStream { stream, ahead, frames, count: Arc::default() }
+        let (sent, pace, count) = (FrameHeaders::after(0), Pace::Full, Arc::default());
+        FrameCountedStream { stream, ahead, frames, sent, pace, count }
     }
 }
 
@@ -138,8 +170,10 @@ impl<S> FrameCountedStream<S> {
     /// For the frames of a server, which sends no preface and is trusted.
     pub(crate) fn answering(stream: S) -> Self {
         let mut counted = FrameCountedStream::new(stream, Bytes::new());
-        counted.frames.skip = 0;
+        counted.frames.headers = FrameHeaders::after(0);
         counted.frames.sender = Sender::Backend;
+        // A client begins with the preface, too.
+        counted.sent = FrameHeaders::after(PREFACE_BYTES);
         counted
     }
 
@@ -160,9 +194,20 @@ impl FrameCounts {
     /// Counts a frame of this kind.
     pub(crate) fn saw(&self, kind: u8) {
         self.frames.fetch_add(1, Ordering::Relaxed);
+        self.turn.fetch_add(1, Ordering::Relaxed);
         if let HEADERS | DATA = kind {
             self.messages.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Begins a turn. Without that, nothing more is read once a turn is over.
+    pub(crate) fn begin_turn(&self) {
+        self.turn.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether so much has come in this turn that the rest waits for the next one.
+    pub(crate) fn is_turn_over(&self) -> bool {
+        self.turn.load(Ordering::Relaxed) >= TURN_FRAMES
     }
 
     /// Counts an answer to a request.
@@ -229,50 +274,55 @@ impl FrameCounts {
 
 impl Frames {
     fn see(&mut self, mut bytes: &[u8], count: &FrameCounts) {
-        loop {
-            let skip = self.skip.min(bytes.len());
-            if self.is_block && self.trailers.finds(&bytes[..skip]) {
-                count.found_pseudo(self.sender, self.block);
-            }
-            (self.skip, bytes) = (self.skip - skip, &bytes[skip..]);
-            if bytes.is_empty() {
-                return;
-            }
-            let part = bytes.len().min(FRAME_HEADER_BYTES - self.have);
-            self.header[self.have..self.have + part].copy_from_slice(&bytes[..part]);
-            (self.have, bytes) = (self.have + part, &bytes[part..]);
-            if self.have < FRAME_HEADER_BYTES {
-                return;
-            }
-            let [high, middle, low, kind, flags, stream @ ..] = self.header;
-            self.skip = u32::from_be_bytes([0, high, middle, low]) as usize;
-            self.have = 0;
-            count.saw(kind);
-            self.is_block = matches!(kind, HEADERS | CONTINUATION);
-            match kind {
-                HEADERS => self.begin_block(u32::from_be_bytes(stream) & MAX_STREAM, flags),
-                CONTINUATION => self.trailers.go_on(self.skip),
-                _ => {}
-            }
-            match kind {
-                HEADERS | DATA | CONTINUATION | WINDOW_UPDATE => {}
+        while let Some(part) = self.headers.next(&mut bytes) {
+            let header = match part {
+                Part::Payload(payload) => {
+                    if self.is_block && self.trailers.finds(payload) {
+                        count.found_pseudo(self.sender, self.block);
+                    }
+                    continue;
+                }
+                Part::Header(header) => header,
+            };
+            count.saw(header.kind);
+            self.is_block = matches!(header.kind, HEADERS | CONTINUATION);
+            match header.kind {
+                HEADERS => self.begin_block(header),
+                CONTINUATION => self.trailers.go_on(header.length),
+                DATA => {}
+                WINDOW_UPDATE if self.window_updates > 0 => self.window_updates -= 1,
                 PING if self.is_of_use(count) => {}
                 _ => self.spend(count),
             }
         }
     }
 
+    /// Records a frame that went out.
+    fn sent(&mut self, header: FrameHeader) {
+        if header.kind == DATA && header.length > 0 {
+            let pieces = u32::try_from(header.length / WINDOW_UPDATE_BYTES).unwrap_or(u32::MAX);
+            self.earn_window_updates(pieces.saturating_add(WINDOW_UPDATES_PER_FRAME));
+        }
+    }
+
+    fn earn_window_updates(&mut self, count: u32) {
+        self.window_updates = self.window_updates.saturating_add(count).min(MAX_WINDOW_UPDATES);
+    }
+
     /// A client's block is trailers if its stream is known. A backend's block may be trailers if it ends its
     /// stream: others are headers.
-    fn begin_block(&mut self, stream: u32, flags: u8) {
+    fn begin_block(&mut self, FrameHeader { length, flags, stream, .. }: FrameHeader) {
         let is_known = stream <= self.latest;
+        if !is_known {
+            self.earn_window_updates(WINDOW_UPDATES_PER_REQUEST);
+        }
         self.latest = self.latest.max(stream);
         self.block = stream;
         let may_be_trailers = match self.sender {
             Sender::Client => is_known,
             Sender::Backend => flags & END_STREAM > 0,
         };
-        self.trailers.begin(may_be_trailers, flags, self.skip);
+        self.trailers.begin(may_be_trailers, flags, length);
     }
 
     /// Whether more has been sent since the last PING than the answer to it. gRPC clients send a PING
@@ -306,41 +356,83 @@ impl<S: AsyncRead + Unpin> AsyncRead for FrameCountedStream<S> {
         room: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let counted = self.get_mut();
+        if counted.count.is_turn_over() {
+            counted.pace = Pace::Small;
+            // Tokio wakes the task after it has looked for events of all other connections.
+            let _ = pin!(tokio::task::yield_now()).poll(cx);
+            return Poll::Pending;
+        }
         let before = room.filled().len();
-        if counted.ahead.is_empty() {
-            ready!(Pin::new(&mut counted.stream).poll_read(cx, room))?;
-        } else {
+        if !counted.ahead.is_empty() {
             let len = counted.ahead.len().min(room.remaining());
             room.put_slice(&counted.ahead[..len]);
             counted.ahead.advance(len);
+        } else if counted.pace == Pace::Small {
+            let len = SMALL_READ_BYTES.min(room.remaining());
+            let mut part = ReadBuf::new(room.initialize_unfilled_to(len));
+            let read = Pin::new(&mut counted.stream).poll_read(cx, &mut part);
+            let len = part.filled().len();
+            if read.is_pending() {
+                counted.pace = Pace::Full;
+            }
+            ready!(read)?;
+            room.advance(len);
+        } else {
+            ready!(Pin::new(&mut counted.stream).poll_read(cx, room))?;
         }
         counted.frames.see(&room.filled()[before..], &counted.count);
         Poll::Ready(Ok(()))
     }
 }
 
+impl<S> FrameCountedStream<S> {
+    /// Records the result of a write of these parts.
+    fn wrote<'p>(
+        &mut self,
+        parts: impl IntoIterator<Item = &'p [u8]>,
+        written: &Poll<io::Result<usize>>,
+    ) {
+        self.count.wrote(written);
+        let &Poll::Ready(Ok(mut left)) = written else { return };
+        for part in parts {
+            let mut bytes = &part[..left.min(part.len())];
+            left -= bytes.len();
+            while let Some(part) = self.sent.next(&mut bytes) {
+                if let Part::Header(header) = part {
+                    self.frames.sent(header);
+                }
+            }
+            if left == 0 {
+                return;
+            }
+        }
+    }
+}
+
 impl<S: AsyncWrite + Unpin> AsyncWrite for FrameCountedStream<S> {
     fn poll_write(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.count.wrote(&written);
+        let counted = self.get_mut();
+        let written = Pin::new(&mut counted.stream).poll_write(cx, bytes);
+        counted.wrote([bytes], &written);
         written
     }
 
     fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        let counted = self.get_mut();
         let written = match parts {
             // A single piece costs less with a plain write.
-            [part] => Pin::new(&mut self.stream).poll_write(cx, part),
-            parts => Pin::new(&mut self.stream).poll_write_vectored(cx, parts),
+            [part] => Pin::new(&mut counted.stream).poll_write(cx, part),
+            parts => Pin::new(&mut counted.stream).poll_write_vectored(cx, parts),
         };
-        self.count.wrote(&written);
+        counted.wrote(parts.iter().map(|part| &**part), &written);
         written
     }
 
@@ -389,7 +481,7 @@ mod tests {
     fn a_burst_passes_and_a_flood_does_not() {
         let counted = FrameCountedStream::new((), Bytes::new());
         let (mut frames, count) = (counted.frames, counted.count);
-        frames.skip = 0;
+        frames.headers = FrameHeaders::after(0);
         (0..MAX_FRAME_BUDGET).for_each(|_| frames.see(&frame(3, 4), &count));
         assert!(!count.is_flooded());
         // Too many for a pause of the machine to refill the budget.
@@ -401,7 +493,7 @@ mod tests {
     fn answers_pay_for_frames_and_what_goes_out_for_a_ping() {
         let counted = FrameCountedStream::new((), Bytes::new());
         let (mut frames, count) = (counted.frames, counted.count);
-        frames.skip = 0;
+        frames.headers = FrameHeaders::after(0);
         for _ in 0..10 * MAX_FRAME_BUDGET {
             count.answered();
             frames.see(&frame(3, 4), &count);
@@ -423,10 +515,76 @@ mod tests {
     fn downloads_and_uploads_spend_nothing() {
         let counted = FrameCountedStream::new((), Bytes::new());
         let (mut frames, count) = (counted.frames, counted.count);
-        frames.skip = 0;
-        for kind in [DATA, HEADERS, WINDOW_UPDATE, CONTINUATION] {
+        frames.headers = FrameHeaders::after(0);
+        for kind in [DATA, HEADERS, CONTINUATION] {
             (0..10 * MAX_FRAME_BUDGET).for_each(|_| frames.see(&frame(kind, 4), &count));
         }
         assert!(!count.is_flooded());
+        assert_eq!(frames.budget, MAX_FRAME_BUDGET);
+    }
+
+    /// Frames out, the bytes of each, and the WINDOW_UPDATEs for each: one for the stream and one for the
+    /// connection, or one for every piece that the application reads.
+    #[test]
+    fn what_goes_out_pays_for_window_updates_and_nothing_else_does() {
+        for (length, updates) in [(1, 2), (5, 2), (16_384, 2), (16_384, 32), (65_536, 64)] {
+            let mut counted = FrameCountedStream::new((), Bytes::new());
+            counted.frames.headers = FrameHeaders::after(0);
+            for _ in 0..100 * MAX_FRAME_BUDGET {
+                let mut sent = frame(DATA, 0);
+                sent[..3].copy_from_slice(&u32::to_be_bytes(length)[1..]);
+                let (header, payload) = (&sent[..FRAME_HEADER_BYTES], vec![0; length as usize]);
+                let all = header.len() + payload.len();
+                counted.wrote([header, &payload], &Poll::Ready(Ok(all)));
+                let update = frame(WINDOW_UPDATE, 4).repeat(updates);
+                counted.frames.see(&update, &counted.count);
+            }
+            assert_eq!(counted.frames.budget, MAX_FRAME_BUDGET, "{length} {updates}");
+        }
+        for paid in [frame(DATA, 0), frame(PING, 8), frame(3, 4)] {
+            let mut counted = FrameCountedStream::new((), Bytes::new());
+            counted.frames.headers = FrameHeaders::after(0);
+            for _ in 0..100 * MAX_FRAME_BUDGET {
+                counted.wrote([&*paid], &Poll::Ready(Ok(paid.len())));
+                counted.frames.see(&frame(WINDOW_UPDATE, 4), &counted.count);
+            }
+            assert!(counted.count.is_flooded(), "{paid:?}");
+        }
+    }
+
+    /// A source of frames without an end.
+    struct Endless;
+
+    impl AsyncRead for Endless {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            room: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            let len = room.remaining();
+            room.put_slice(&frame(DATA, 1).repeat(len / 10 + 1)[..len]);
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_turn_has_an_end_and_later_ones_read_little() {
+        let mut counted = FrameCountedStream::new(Endless, Bytes::new());
+        counted.frames.headers = FrameHeaders::after(0);
+        for most in [1639, TURN_FRAMES + 103, TURN_FRAMES + 103] {
+            let before = counted.count.frames();
+            counted.count.begin_turn();
+            std::future::poll_fn(|cx| {
+                let mut memory = [0; 16_384];
+                while Pin::new(&mut counted)
+                    .poll_read(cx, &mut ReadBuf::new(&mut memory))
+                    .is_ready()
+                {}
+                Poll::Ready(())
+            })
+            .await;
+            let frames = counted.count.frames() - before;
+            assert!((u64::from(TURN_FRAMES)..=u64::from(most)).contains(&frames), "{frames}");
+        }
     }
 }

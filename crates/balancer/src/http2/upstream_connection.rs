@@ -69,7 +69,7 @@ pub(crate) async fn connect(
         .handshake(stream)
         .await
         .map_err(broken)?;
-    poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
+    poll_fn(|cx| match poll_turn(&mut connection, cx, &count) {
         Poll::Ready(ended) => Poll::Ready(ended.and(Err(Reason::CONNECT_ERROR.into()))),
         Poll::Pending if send.current_max_send_streams() > 0 => Poll::Ready(Ok(())),
         Poll::Pending => Poll::Pending,
@@ -90,6 +90,15 @@ pub(crate) async fn connect(
     Ok(opened)
 }
 
+fn poll_turn(
+    connection: &mut Connection<FrameCountedStream<Socket>, Piece>,
+    cx: &mut Context<'_>,
+    count: &FrameCounts,
+) -> Poll<Result<(), h2::Error>> {
+    count.begin_turn();
+    Pin::new(connection).poll(cx)
+}
+
 /// Moves the frames of a connection until it ends.
 async fn drive(
     connection: Connection<FrameCountedStream<Socket>, Piece>,
@@ -102,6 +111,7 @@ async fn drive(
     let mut timer = Timer::new();
     let mut end = pin!(opened.end.notified());
     poll_fn(|cx| {
+        count.begin_turn();
         loop {
             if connection.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(());

@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -51,7 +51,16 @@ struct Session<'s> {
     min_rate: MinRate,
     /// Requests so far.
     requests: u64,
+    arrivals: Arrivals,
     ending: ClosePhase,
+}
+
+/// Whether streams that have arrived are begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Arrivals {
+    Begun,
+    /// Their resets may have come with them, so they wait for one turn (CVE-2023-44487).
+    Held,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,12 +187,14 @@ impl<'s> Session<'s> {
             keepalive,
             min_rate,
             requests: 0,
+            arrivals: Arrivals::Begun,
             ending,
         }
     }
 
     /// Ready when the connection is over.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.count.begin_turn();
         loop {
             if self.poll_streams(cx).is_ready() {
                 return Poll::Ready(());
@@ -219,8 +230,19 @@ impl<'s> Session<'s> {
     }
 
     fn poll_streams(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Poll::Ready(ended) = self.connection.poll_closed(cx) {
+            if ended.is_err_and(|error| is_flood(&error)) {
+                self.count.flood();
+            }
+            return Poll::Ready(());
+        }
+        if self.count.is_turn_over() && self.arrivals == Arrivals::Begun {
+            self.arrivals = Arrivals::Held;
+            return Poll::Pending;
+        }
+        self.arrivals = Arrivals::Begun;
         loop {
-            let incoming = match ready!(self.connection.poll_accept(cx)) {
+            let mut incoming = match ready!(self.connection.poll_accept(cx)) {
                 Some(Ok(incoming)) => incoming,
                 Some(Err(error)) if is_flood(&error) => {
                     self.count.flood();
@@ -229,6 +251,10 @@ impl<'s> Session<'s> {
                 _ => return Poll::Ready(()),
             };
             self.requests += 1;
+            let mut nobody = Context::from_waker(Waker::noop());
+            if incoming.1.poll_reset(&mut nobody).is_ready() {
+                continue;
+            }
             if memory::is_used_up() {
                 self.worker.tally(|tally| tally.memory_refused += 1);
                 let (_, mut respond) = incoming;
