@@ -89,7 +89,7 @@ pub fn request(bytes: &[u8]) {
 /// # Panics
 /// If the answer for the client is not exactly one answer with the framing that the balancer assumes.
 pub fn response(kind: u8, bytes: &[u8]) {
-    let Some(header) = find_header(bytes) else { return };
+    let Some(header) = answer_header(bytes) else { return };
     let asker = ResponseRules {
         version: if kind & 1 == 0 { Version::Http11 } else { Version::Http10 },
         persistence: Persistence::keep_if(kind & 2 == 0),
@@ -205,6 +205,18 @@ fn find_header(bytes: &[u8]) -> Option<&[u8]> {
         Scan::Complete(len) => Some(&bytes[..len]),
         Scan::Partial | Scan::Flawed(_) => None,
     }
+}
+
+/// An answer's header at the start of the bytes. Its lines may end with LF alone.
+fn answer_header(bytes: &[u8]) -> Option<&[u8]> {
+    let mut len = 0;
+    for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+        len += line.len();
+        if let b"\n" | b"\r\n" = line {
+            return Some(&bytes[..len]);
+        }
+    }
+    None
 }
 
 /// The parsed request, and its header for a backend with every optional field.

@@ -33,6 +33,9 @@ pub struct Forwarding {
     /// `Date`, for the client, on answers without one (RFC 9110 6.6.1) and on the balancer's own
     /// answers.
     pub date: Switch,
+    /// Fields of a request with `_` in their names, for the app. Those that it may take for a field that only the
+    /// balancer or this connection may say are dropped all the same.
+    pub underscores: Switch,
 }
 
 /// How many fields of the `X-Forwarded` family the app gets.
@@ -95,6 +98,8 @@ impl Default for Forwarding {
             server_timing: Switch::On,
             // It costs only where the backend sends none.
             date: Switch::On,
+            // CGI-like servers, WSGI and Rack read X_Forwarded_For as X-Forwarded-For. nginx drops them, too.
+            underscores: Switch::Off,
         }
     }
 }

@@ -27,6 +27,7 @@ pub(crate) struct Tally {
     pub(crate) http2_floods: u64,
     pub(crate) requests_refused: u64,
     pub(crate) memory_refused: u64,
+    pub(crate) underscored_fields: u64,
     pub(crate) entrance: EntranceCounts,
 }
 

@@ -101,6 +101,12 @@ pub(crate) fn is_ambiguous(name: &str) -> bool {
     name.bytes().any(|byte| byte == b'_')
 }
 
+/// Whether they would take a name with `_` for that of a field that a client may not say, or that ends here.
+#[cold]
+pub(crate) fn is_forged(name: &str) -> bool {
+    classify(&name.replace('_', "-")) != Field::EndToEnd
+}
+
 impl Meanings {
     /// The meanings of up to [`MAX_FIELDS`] fields.
     pub(crate) fn of(headers: &[httparse::Header<'_>]) -> Self {
@@ -219,6 +225,12 @@ mod tests {
         assert_eq!(classify("X-FORWARDED-Prefix"), Field::Told);
         assert_eq!(classify("X-Forwarded-"), Field::EndToEnd);
         assert!(is_ambiguous("X_Forwarded_For") && !is_ambiguous("X-Forwarded-For"));
+        for forged in
+            ["X_Forwarded_For", "x-forwarded_user", "X_REAL_IP", "X_Request_Id", "Content_Length"]
+        {
+            assert!(is_forged(forged), "{forged}");
+        }
+        assert!(!is_forged("Api_Key") && !is_forged("_"));
         assert_eq!(classify("Proxy"), Field::Forged);
         assert_eq!(classify("X-Request-Id"), Field::RequestId);
         assert_eq!(classify("X-Request-Start"), Field::Timing);

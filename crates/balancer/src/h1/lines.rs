@@ -15,8 +15,8 @@ pub(crate) struct FieldCopier<'h, 'o> {
     run: Range<usize>,
 }
 
-/// RFC 9112 2.2 allows a lone LF as a line end. Peers that disagree about it disagree about where a
-/// message ends, so it is refused. The parser accepts it.
+/// Checks a request. RFC 9112 2.2 allows a lone LF as a line end. Peers that disagree about it disagree about
+/// where a message ends, so it is refused. The parser accepts it.
 pub(crate) fn check_ends(head: &[u8], headers: &[Header<'_>]) -> Result<(), Flaw> {
     let ends = |at: usize| head[..at].ends_with(b"\r\n");
     let begins = headers.iter().map(|header| place(head, header.name.as_bytes()));
@@ -37,6 +37,27 @@ pub(crate) fn as_http11(bytes: &[u8], version: usize) -> Option<Vec<u8>> {
         }
         _ => None,
     }
+}
+
+/// RFC 9112 5.2: an answer with spaces in place of its folds, or None if there is no fold. Positions stay. White
+/// space after the first line is no fold (RFC 9112 2.2).
+#[cold]
+pub(crate) fn unfolded(head: &[u8]) -> Option<Vec<u8>> {
+    let (mut copy, mut line, mut folds) = (head.to_vec(), 0, false);
+    for end in memchr::memchr_iter(b'\n', head) {
+        if let b"" | b"\r" = &head[line..end] {
+            break;
+        }
+        if line > 0 && matches!(head.get(end + 1), Some(b' ' | b'\t')) {
+            folds = true;
+            copy[end] = b' ';
+            if head[end - 1] == b'\r' {
+                copy[end - 1] = b' ';
+            }
+        }
+        line = end + 1;
+    }
+    folds.then_some(copy)
 }
 
 /// The bytes of the first line, with its end.
@@ -108,6 +129,25 @@ mod tests {
             });
         }
         parsed("GET / HTTP/1.1\n\r\n", |head, headers| assert!(check_ends(head, headers).is_err()));
+    }
+
+    #[test]
+    fn rfc9112_5_2_folds_become_spaces() {
+        let status = "HTTP/1.1 200 OK\r\n";
+        for (folded, spaces) in [
+            ("A: b\r\n c\r\n\r\n", "A: b   c\r\n\r\n"),
+            ("A: b\n\tc\n\n", "A: b \tc\n\n"),
+            ("A:\r\n b\r\n c\r\nD: e\r\n\r\n", "A:   b   c\r\nD: e\r\n\r\n"),
+            ("A: b\r\n \r\n\r\n", "A: b   \r\n\r\n"),
+            ("A: b\r\n c", "A: b   c"),
+            ("A: b\r\n c\r\n\r\n\r\n body\r\n too", "A: b   c\r\n\r\n\r\n body\r\n too"),
+        ] {
+            let whole = [status, folded].concat();
+            assert_eq!(unfolded(whole.as_bytes()).unwrap(), [status, spaces].concat().as_bytes());
+        }
+        for none in ["A: b\r\n\r\n", " A: b\r\n\r\n", "A: b\r\n\r\nbody\r\n too", "A: b\r\n", ""] {
+            assert_eq!(unfolded([status, none].concat().as_bytes()), None, "{none:?}");
+        }
     }
 
     #[test]

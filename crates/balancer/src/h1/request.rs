@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use crate::config::forwarding::{Forwarding, XForwarded};
 use crate::h1::body::Framing;
 use crate::h1::fields::{
-    Field, Meanings, Options, authenticates_connection, content_length, is_ambiguous, list,
-    nominated, write_decimal, write_field, write_upgrade,
+    Field, Meanings, Options, authenticates_connection, content_length, is_ambiguous, is_forged,
+    list, nominated, write_decimal, write_field, write_upgrade,
 };
 use crate::h1::forwarded_fields::{Caller, Origin, Trust};
 use crate::h1::lines::{FieldCopier, as_http11, check_ends, first_line};
@@ -40,6 +40,8 @@ pub(crate) struct Request {
     pub(crate) scheme: Scheme,
     /// Whether a proxy in front has said when the request began.
     pub(crate) timed: bool,
+    /// Fields that were dropped for the `_` in their names.
+    pub(crate) underscored: usize,
     pub(crate) dialogue: Dialogue,
 }
 
@@ -117,6 +119,7 @@ struct Kept {
     timing: bool,
     told: bool,
     max_forwards: bool,
+    underscores: bool,
     /// Whether `Connection` names any.
     nominates: bool,
 }
@@ -200,6 +203,7 @@ pub(crate) fn parse_request(
         timing: trusted,
         told: trusted && forwarding.x_forwarded != XForwarded::Off,
         max_forwards: hops.is_none(),
+        underscores: forwarding.underscores.is_on(),
         nominates: gathered.options.nominates,
     };
     // Backends get HTTP/1.1, so there is always a `Host`.
@@ -213,7 +217,7 @@ pub(crate) fn parse_request(
         }
         _ => write_head(copyist.written(), method, &target, host),
     }
-    copy_fields(&mut copyist, parsed.headers, &meanings, kept);
+    let underscored = copy_fields(&mut copyist, parsed.headers, &meanings, kept);
     let out = copyist.written();
     write_framing(out, &gathered);
     if let Some(hops) = hops {
@@ -260,6 +264,7 @@ pub(crate) fn parse_request(
         client,
         scheme,
         timed: kept.timing && gathered.timed,
+        underscored,
         dialogue: dialogue(parsed.headers, body, carrier),
     })
 }
@@ -403,26 +408,34 @@ fn write_head(out: &mut Vec<u8>, method: &str, target: &Target<'_>, host: &[u8])
     write_field(out, "Host", host);
 }
 
+/// Returns how many were dropped for the `_` in their names.
 fn copy_fields(
     copyist: &mut FieldCopier<'_, '_>,
     headers: &[httparse::Header<'_>],
     meanings: &Meanings,
     kept: Kept,
-) {
+) -> usize {
+    let mut underscored = 0;
     for (meaning, header) in meanings.with(headers) {
         let passes = match meaning {
-            Field::EndToEnd => !is_ambiguous(header.name),
+            Field::EndToEnd | Field::Told if is_ambiguous(header.name) => {
+                let passes = kept.underscores && !is_forged(header.name);
+                underscored += usize::from(!passes);
+                passes
+            }
+            Field::EndToEnd => true,
             Field::Authentication | Field::Date => true,
             Field::RequestId => kept.request_id,
             Field::Timing => kept.timing,
             Field::MaxForwards => kept.max_forwards,
-            Field::Told => kept.told && !is_ambiguous(header.name),
+            Field::Told => kept.told,
             _ => false,
         };
         if passes && !(kept.nominates && nominated(headers, header.name)) {
             copyist.field(header);
         }
     }
+    underscored
 }
 
 fn write_framing(out: &mut Vec<u8>, gathered: &Gathered<'_>) {

@@ -9,7 +9,7 @@ use crate::h1::fields::{
     Field, Meanings, Options, authenticates_connection, content_length, nominated, write_decimal,
     write_upgrade,
 };
-use crate::h1::lines::{FieldCopier, as_http11, check_ends, first_line};
+use crate::h1::lines::{FieldCopier, as_http11, first_line, unfolded};
 use crate::h1::{Flaw, MAX_FIELDS, Version};
 use crate::net::clock::Millis;
 
@@ -70,7 +70,7 @@ impl Persistence {
 }
 
 /// Reads the header at the start of `bytes`, if it is complete, and appends the header for the client to
-/// `out`. Interim answers (1xx) have no body and leave both connections as they are.
+/// `out`. A line may end with LF alone (RFC 9112 2.2), and is written anew with CR LF. Interim answers (1xx) have no body and leave both connections as they are.
 pub(crate) fn parse_response(
     bytes: &[u8],
     max_fields: usize,
@@ -92,12 +92,16 @@ pub(crate) fn parse_response(
                 None => Err("its header is malformed"),
             };
         }
-        _ => return Err("its header is malformed"),
+        _ => {
+            return match unfolded(bytes) {
+                Some(bytes) => parse_response(&bytes, max_fields, asker, out),
+                None => Err("its header is malformed"),
+            };
+        }
     };
     let (Some(minor), Some(status)) = (parsed.version, parsed.code) else {
         return Err("its status line is malformed");
     };
-    check_ends(head, parsed.headers)?;
     if status < 100 {
         return Err("its status is not a status");
     }

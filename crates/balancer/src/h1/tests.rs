@@ -291,8 +291,9 @@ fn rfc9112_9_3_persistence() {
 #[test]
 fn ambiguous_answers_are_refused() {
     for (rule, head) in [
-        ("bare LF", "HTTP/1.1 200 OK\nA: b\r\n\r\n"),
-        ("folded line", "HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n"),
+        ("bare CR", "HTTP/1.1 200 OK\rA: b\r\n\r\n"),
+        ("folded after the status", "HTTP/1.1 200 OK\r\n A: b\r\n\r\n"),
+        ("folded length", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n 2\r\n\r\n"),
         ("space before the colon", "HTTP/1.1 200 OK\r\nContent-Length : 5\r\n\r\n"),
         ("not HTTP", "ICY 200 OK\r\n\r\n"),
         ("HTTP/2.0", "HTTP/2.0 200 OK\r\n\r\n"),

@@ -41,6 +41,7 @@ const UNPARSED_REQUEST: Request = Request {
     client: None,
     scheme: Scheme::Http,
     timed: false,
+    underscored: 0,
     dialogue: Dialogue::Turns,
 };
 
@@ -134,6 +135,9 @@ async fn serve_request(
         }
     };
     space.input.consume(request.len);
+    if request.underscored > 0 {
+        worker.tally(|tally| tally.underscored_fields += request.underscored as u64);
+    }
     client.requests += 1;
     if client.requests >= limits.requests {
         request.persistence = Persistence::Close;

@@ -143,6 +143,8 @@ pub struct ClientsSnapshot {
     pub requests_refused: u64,
     /// Requests and HTTP/2 streams refused because clients held all memory that they may.
     pub memory_refused: u64,
+    /// Fields of requests that were dropped for the `_` in their names.
+    pub underscored_fields: u64,
     /// Counters of connections before their first request.
     pub entrance: EntranceCounts,
 }
@@ -165,6 +167,7 @@ impl Snapshot {
             clients.http2_floods += tally.http2_floods;
             clients.requests_refused += tally.requests_refused;
             clients.memory_refused += tally.memory_refused;
+            clients.underscored_fields += tally.underscored_fields;
             clients.entrance.add(tally.entrance);
         }
         let apps = shared.apps.iter().enumerate();

@@ -37,6 +37,20 @@ fn a_client_cannot_say_where_it_is() {
     );
 }
 
+/// They go to the app where that is set, but for those that it may take for ours.
+#[test]
+fn fields_with_underscores_are_dropped_and_counted() {
+    let fields = "Api_Key: k\r\nX_Forwarded_For: 1.1.1.1\r\nx-real_ip: 1.1.1.1\r\nTransfer_Encoding: chunked\r\n";
+    for (setting, passed, dropped) in [(Switch::Off, "", 4), (Switch::On, "Api_Key: k\r\n", 3)] {
+        let (origin, seen) = Origin::answering(OK);
+        let stage = Stage::new(|config| config.forwarding.underscores = setting);
+        stage.add(&origin, 1);
+        let expected = format!("GET / HTTP/1.1\r\nHost: h\r\n{passed}{ADDED}\r\n");
+        assert_eq!(sent_to_app(&stage, &seen, fields), expected);
+        assert_eq!(stage.handle.snapshot().clients.underscored_fields, dropped);
+    }
+}
+
 #[test]
 fn a_trusted_proxy_can() {
     let (origin, seen) = Origin::answering(OK);

@@ -17,6 +17,7 @@ pub struct ForwardingTable {
     queue_time: Option<bool>,
     server_timing: Option<bool>,
     date: Option<bool>,
+    underscores: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -45,6 +46,7 @@ impl ForwardingTable {
             queue_time: switch(self.queue_time, default.queue_time),
             server_timing: switch(self.server_timing, default.server_timing),
             date: switch(self.date, default.date),
+            underscores: switch(self.underscores, default.underscores),
         }
     }
 }

@@ -197,6 +197,11 @@ impl Scrape {
                 clients.http2_floods,
             ),
             (
+                "underscored_request_fields_dropped",
+                "Fields of requests that were dropped for the underscore in their names",
+                clients.underscored_fields,
+            ),
+            (
                 "access_log_dropped_lines",
                 "Lines of the access log that were not written",
                 self.snapshot.log_lines_dropped,
