@@ -54,6 +54,7 @@ pub use config::route::{
 pub use config::start_error::StartError;
 pub use config::tls::{Certificate, Tls, TlsVersion};
 pub use connection::counters::EntranceCounts;
+pub use log::foreign_link::open_named;
 pub use net::inherited::Inherited;
 pub use net::listener::listen_tcp;
 pub use queue::counters::ShedCounts;

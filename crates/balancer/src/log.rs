@@ -3,6 +3,7 @@
 //! is full, lines are dropped and counted, and the log says how many.
 
 pub(crate) mod buffers;
+pub(crate) mod foreign_link;
 pub(crate) mod line;
 pub(crate) mod record;
 #[cfg(test)]

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::config::access_log::{LogFormat, LogTarget};
 use crate::log::buffers::LogBuffers;
+use crate::log::foreign_link::open_named;
 use crate::net::clock;
 
 /// How long lines wait for more, so that one system call writes many.
@@ -178,5 +179,5 @@ impl Sink {
 
 /// A new file is readable by its owner and group only, because it has addresses and queries.
 fn append_to(path: &PathBuf) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).mode(0o640).open(path)
+    open_named(path, OpenOptions::new().create(true).append(true).mode(0o640))
 }

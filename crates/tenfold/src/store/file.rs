@@ -1,5 +1,6 @@
 //! A rendering, to standard output or whole into a file.
 
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
@@ -22,13 +23,16 @@ pub fn write(text: &str, to: &Path) -> anyhow::Result<()> {
 pub fn save(bytes: &[u8], to: &Path) -> anyhow::Result<()> {
     let save = || -> std::io::Result<()> {
         if !is_replaceable(to) {
-            return std::fs::write(to, bytes);
+            return balancer::open_named(
+                to,
+                OpenOptions::new().write(true).create(true).truncate(true),
+            )?
+            .write_all(bytes);
         }
-        let mut file = tempfile::NamedTempFile::new_in(directory(to))?;
+        // A temporary file is private. A report has the rights that its user's umask leaves.
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        let mut file = tempfile::Builder::new().permissions(mode).tempfile_in(directory(to))?;
         file.write_all(bytes)?;
-        // A temporary file is private; a report is made to be read.
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-        file.as_file().set_permissions(mode)?;
         file.persist(to)?;
         Ok(())
     };
@@ -47,6 +51,9 @@ pub fn check(to: &Path) -> anyhow::Result<()> {
         // A folder that is not there yet.
         to if to.as_os_str().as_encoded_bytes().ends_with(b"/") => false,
         to if is_replaceable(to) => tempfile::NamedTempFile::new_in(directory(to)).is_ok(),
+        to if to.is_symlink() && !to.is_dir() && is_lasting(to) => {
+            balancer::open_named(to, OpenOptions::new().append(true)).is_ok()
+        }
         // Not opened: who reads a pipe would take that for all that comes.
         to => !to.is_dir(),
     };
@@ -56,6 +63,11 @@ pub fn check(to: &Path) -> anyhow::Result<()> {
 /// `-`, as everywhere.
 pub fn is_standard_output(to: &Path) -> bool {
     to == Path::new("-")
+}
+
+/// A regular file behind a link. Opening it is no event for anybody.
+fn is_lasting(to: &Path) -> bool {
+    to.metadata().is_ok_and(|metadata| metadata.is_file())
 }
 
 /// A regular file, or none yet. Other programs rely on the name of a device, a pipe or a
@@ -91,6 +103,26 @@ mod tests {
         assert!(check(&directory.path().join("full")).is_ok());
         assert!(write("1", &directory.path().join("full")).is_err());
         assert!(directory.path().join("full").symlink_metadata().unwrap().is_symlink());
+    }
+
+    #[test]
+    fn another_users_link_in_a_sticky_folder_is_refused() {
+        use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+
+        let top = tempfile::tempdir().unwrap();
+        let (open, mine) = (top.path().join("open"), top.path().join("mine"));
+        std::fs::create_dir(&open).unwrap();
+        std::fs::set_permissions(&open, PermissionsExt::from_mode(0o1777)).unwrap();
+        std::fs::write(&mine, "precious").unwrap();
+        let link = open.join("out.json");
+        symlink(&mine, &link).unwrap();
+        write("1", &link).unwrap();
+        assert_eq!(std::fs::read_to_string(&mine).unwrap(), "1");
+        // Only the superuser can give it away.
+        if lchown(&link, Some(65_534), None).is_ok() {
+            assert!(check(&link).is_err() && write("2", &link).is_err());
+            assert_eq!(std::fs::read_to_string(&mine).unwrap(), "1");
+        }
     }
 
     #[test]

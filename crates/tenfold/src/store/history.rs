@@ -1,5 +1,7 @@
 //! Every run, in an embedded SQLite file under the state directory.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -89,6 +91,13 @@ const SCHEMA: &str = "
     PRAGMA user_version = 1;
 ";
 
+/// Makes the file, if need be, so that only its owner can read it, and closes an earlier one to others. SQLite gives its
+/// other files the same rights. What fails here fails with SQLite's reason when it opens the file.
+fn keep_private(path: &Path) {
+    let _ = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
+    let _ = state_dir::close_to_others(path, 0o600);
+}
+
 impl History {
     /// Opens the file and proves that it can be written, so that a measurement is not made in vain.
     pub fn open() -> anyhow::Result<History> {
@@ -103,6 +112,9 @@ impl History {
     fn open_at(path: &Path, purpose: Purpose) -> anyhow::Result<History> {
         let explain = |error| explain(&error, path);
         let is_nothing = purpose == Purpose::Read && matches!(path.try_exists(), Ok(false));
+        if purpose == Purpose::Write {
+            keep_private(path);
+        }
         let database =
             if is_nothing { Connection::open_in_memory() } else { Connection::open(path) };
         let database = database.map_err(explain)?;
@@ -325,6 +337,20 @@ fn foreign(path: &Path) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_its_owner_can_read_it() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(FILE);
+        let mode = || path.metadata().unwrap().permissions().mode() & 0o777;
+        drop(History::open_at(&path, Purpose::Write).unwrap());
+        assert_eq!(mode(), 0o600);
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+        drop(History::open_at(&path, Purpose::Write).unwrap());
+        assert_eq!(mode(), 0o600);
+    }
 
     #[test]
     fn a_database_of_another_program_is_refused_and_left_as_it_is() {

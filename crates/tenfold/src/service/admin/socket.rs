@@ -1,7 +1,7 @@
 //! Control sockets: one per address that is listened on, in a directory that only its owner can open.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -32,8 +32,7 @@ pub fn path(listen: &Address) -> anyhow::Result<PathBuf> {
         return Ok(path);
     }
     let first = &directories[0];
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true).mode(0o700).create(first).with_context(|| {
+    state_dir::make_private(first).with_context(|| {
         format!("cannot make {}: name a socket elsewhere with --socket", first.display())
     })?;
     Ok(first.join(name(listen)))

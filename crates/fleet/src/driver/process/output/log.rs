@@ -1,7 +1,8 @@
 //! A log file that is rotated when it has reached its size.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -86,9 +87,10 @@ fn if_there(done: io::Result<()>) -> io::Result<()> {
 
 fn open(path: &PathBuf) -> io::Result<(File, u64)> {
     if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
-    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    // What an app writes may hold secrets.
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
     let size = file.metadata()?.len();
     Ok((file, size))
 }
@@ -115,6 +117,17 @@ mod tests {
     fn read(log: &LogFile, age: usize) -> String {
         let path = if age == 0 { log.path.clone() } else { log.aged(age) };
         fs::read_to_string(path).unwrap_or_else(|_| "-".into())
+    }
+
+    #[test]
+    fn only_its_owner_reads_what_an_app_writes() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let directory = tempfile::tempdir().unwrap();
+        let (folder, path) = (directory.path().join("new"), directory.path().join("new/app-1.log"));
+        LogFile::new(path.clone(), 10, 2).append(b"secret\n").unwrap();
+        let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(folder), mode(path)), (0o700, 0o600));
     }
 
     #[test]
