@@ -9,7 +9,7 @@ use capacity::cost::{self, Answers, Growth};
 use fleet::{Cpus, Limits};
 use serde::{Deserialize, Serialize};
 
-pub use measure::{Measurement, summary};
+pub use measure::{LEAST, Measurement, summary};
 
 use crate::document::cost::Origin;
 use crate::document::resources::{CpuCores, Limited, Machine};

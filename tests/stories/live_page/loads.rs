@@ -130,6 +130,13 @@ fn scripts_for_locust_start_read_and_stop_a_load() {
     assert_eq!(get(admin, "/stats/requests").ok().json()["state"], "ready");
     let elsewhere = swarm("user_count=1&spawn_rate=1&host=http%3A%2F%2Fevil.example");
     assert_eq!(elsewhere["success"], false);
+    for junk in ["", "junk", "{\"user_count\":1}", "spawn_rate=1", "user_count=x", "user_count=0"] {
+        assert_eq!(swarm(junk)["success"], false, "{junk}");
+    }
+    assert_eq!(get(admin, "/stats/requests").ok().json()["state"], "ready");
+    for (method, path) in [("POST", "/api/state"), ("PUT", "/api/scale"), ("GET", "/swarm")] {
+        assert_eq!(raw(admin, method, path, &[("host", &host)], "").status, 405, "{method} {path}");
+    }
     let own = format!("http://{}", up.address);
     let begun = swarm(&format!("user_count=3&spawn_rate=10&host={own}&run_time=1m"));
     assert_eq!((&begun["success"], begun["host"].as_str()), (&true.into(), Some(own.as_str())));

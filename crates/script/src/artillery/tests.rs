@@ -342,6 +342,19 @@ fn fields_of_another_kind_of_phase_are_refused() {
     }
 }
 
+#[test]
+fn keys_on_a_wrong_level_are_sent_to_their_place() {
+    let step = "- loop: {count: 3, over: items}";
+    let refused = read("", step).map(drop).unwrap_err();
+    assert_eq!(
+        refused,
+        "s.yml:5: 'count' stands beside loop, not in it; loop itself is a list of steps"
+    );
+    let top = "environments: {a: {}}\nconfig: {target: \"http://127.0.0.1:81\"}\n";
+    let refused = read_with(top, &Options::default()).unwrap_err();
+    assert_eq!(refused, "s.yml:1: 'environments' belongs to config; put it under that");
+}
+
 const SENT_TO: &str = "http://127.0.0.1:82";
 
 fn sent(config: &str, steps: &str) -> Result<Script, String> {

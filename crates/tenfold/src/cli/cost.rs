@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::question::Question;
 use crate::config::{self, GoalArguments, RequestArguments, quantity};
-use crate::cost::{self, Measurement, Size, Sizing, row_name, summary};
+use crate::cost::{self, LEAST, Measurement, Size, Sizing, row_name, summary};
 use crate::document::resources::Machine;
 use crate::document::times::to_ms;
 use crate::document::verdict::Verdict;
@@ -45,6 +45,9 @@ pub struct Arguments {
     /// Longest measurement; the time for all requests is then computed from the rate
     #[arg(help_heading = "Measuring", long, value_name = "TIME", value_parser = quantity::positive_seconds, default_value = "20s")]
     longest: Duration,
+    /// Longest time for all measurements, which share it; without it, each takes up to --longest
+    #[arg(help_heading = "Measuring", long, value_name = "TIME", value_parser = quantity::positive_seconds)]
+    budget: Option<Duration>,
     #[command(flatten)]
     request: RequestArguments,
     #[command(flatten)]
@@ -67,7 +70,7 @@ impl Arguments {
         let most = self.instances.iter().max().copied().unwrap_or(1);
         config::check_count(&runnable.source, most).map_err(misuse)?;
         let stop = Stop::listen()?;
-        let measurement = Measurement {
+        let mut measurement = Measurement {
             runnable,
             drivers: Drivers::of_series()?,
             request,
@@ -75,6 +78,7 @@ impl Arguments {
             requests: self.requests as u64,
             concurrency: self.concurrency,
             longest: self.longest,
+            share: self.longest,
             machine: observe::Machine::read(),
             rate: rate.rate(),
             balancer: prices.balancer_price.unwrap_or(0.0),
@@ -83,7 +87,7 @@ impl Arguments {
         let begun = Instant::now();
         let ended = {
             let mut progress = self.question.progress();
-            self.measure(&measurement, &sizes, &mut sizing, &stop, &mut progress).await
+            self.measure(&mut measurement, &sizes, &mut sizing, &stop, &mut progress).await
         };
         measurement.drivers.end_series().await;
         if sizing.vertical.is_empty()
@@ -138,7 +142,7 @@ impl Arguments {
     /// A signal ends it early, and so does what the machine cannot give: with the rows that are whole.
     async fn measure(
         &self,
-        measurement: &Measurement,
+        measurement: &mut Measurement,
         sizes: &[Size],
         sizing: &mut Sizing,
         stop: &Stop,
@@ -146,7 +150,20 @@ impl Arguments {
     ) -> anyhow::Result<Option<Signal>> {
         let ones = sizes.iter().map(|size| (1, *size));
         let counts = self.instances.iter().filter(|n| **n > 1).map(|n| (*n, sizes[0]));
-        for (instances, size) in ones.chain(counts) {
+        let rows: Vec<(usize, Size)> = ones.chain(counts).collect();
+        let begun = Instant::now();
+        for (index, &(instances, size)) in rows.iter().enumerate() {
+            if let Some(budget) = self.budget {
+                let left = budget.saturating_sub(begun.elapsed());
+                let Some(share) = share(left, rows.len() - index, self.longest) else {
+                    sizing.notes.push(format!(
+                        "The budget was used up before {}: raise --budget to measure it.",
+                        row_name(instances, size.cpus.cores())
+                    ));
+                    break;
+                };
+                measurement.share = share;
+            }
             let row = match measurement.row(instances, size, stop, progress).await {
                 Ok(row) => row,
                 Err(Abort::Failed(error)) => {
@@ -166,6 +183,12 @@ impl Arguments {
         }
         Ok(None)
     }
+}
+
+/// What the next of so many measurements may take. None if what is left is too short for one.
+fn share(left: Duration, measurements: usize, longest: Duration) -> Option<Duration> {
+    let each = left / u32::try_from(measurements).unwrap_or(u32::MAX).max(1);
+    (left >= LEAST).then(|| each.clamp(LEAST, longest.max(LEAST)))
 }
 
 fn empty(measurement: &Measurement, rate: Rate) -> Sizing {
@@ -223,5 +246,20 @@ fn outcome(sizing: &Sizing, signal: Option<Signal>) -> Outcome {
         None if sizing.verdict == Verdict::Invalid => Outcome::Invalid,
         None if rows().any(|row| row.month_per_thousand.is_some()) => Outcome::Done,
         None => Outcome::GoalNotMet,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measurements_share_a_budget_and_none_is_too_short() {
+        let seconds = Duration::from_secs;
+        let share = |left, measurements| share(seconds(left), measurements, seconds(20));
+        assert_eq!(share(60, 6), Some(seconds(10)));
+        assert_eq!(share(600, 6), Some(seconds(20)));
+        assert_eq!(share(6, 6), Some(LEAST));
+        assert_eq!(share(1, 1), None);
     }
 }

@@ -33,6 +33,8 @@ pub struct Measurement {
     pub concurrency: usize,
     /// The longest that one may take.
     pub longest: Duration,
+    /// What the next one may take of the time that is left for all.
+    pub share: Duration,
     /// Where all of it runs.
     pub machine: Machine,
     pub rate: Rate,
@@ -45,7 +47,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// The least that each is measured, however soon its requests are answered: twenty of the periods of
 /// 100 ms in which CPU is granted. In a few, what one has at their edges is chance.
-const LEAST: Duration = Duration::from_secs(2);
+pub const LEAST: Duration = Duration::from_secs(2);
 
 /// The least answers that sizes can be compared by: one more or less is then 5 %, which is called the same.
 const ENOUGH: u64 = 20;
@@ -110,7 +112,7 @@ impl Measurement {
         progress: &mut Progress,
     ) -> Result<Measured, Abort> {
         let what = format!("{instances} of {}", size.limits());
-        progress.step(format!("measuring {what}"), self.longest);
+        progress.step(format!("measuring {what}"), self.share);
         tokio::select! {
             signal = stop.wait() => return Err(Abort::Stopped(signal)),
             scaled = deployment.fleet().scale(instances) => scaled.map_err(|error| {
@@ -140,7 +142,7 @@ impl Measurement {
     }
 
     fn is_enough(&self, elapsed: Duration, run: &Run) -> bool {
-        elapsed >= self.longest || (elapsed >= LEAST && run.snapshot().requests >= self.requests)
+        elapsed >= self.share || (elapsed >= LEAST && run.snapshot().requests >= self.requests)
     }
 
     fn load(&self, deployment: &Deployment) -> load::Config {

@@ -7,10 +7,12 @@
 //! - [`load`]: starts and steers a load; [`download`]: its files.
 //! - [`runs`]: the history.
 //! - [`locust`]: Locust's own routes, in its shapes.
+//! - [`input`]: what a request brings.
 //! - [`description`]: all of it as OpenAPI.
 
 mod description;
 mod download;
+mod input;
 mod instances;
 mod live;
 mod load;
@@ -33,13 +35,11 @@ type Shared = State<Arc<Dashboard>>;
 
 /// All routes.
 pub fn routes(dashboard: &Arc<Dashboard>) -> Router {
-    let (routes, description) = described().with_state(Arc::clone(dashboard)).split_for_parts();
+    let all = described().merge(locust::routes());
+    let (routes, description) = all.with_state(Arc::clone(dashboard)).split_for_parts();
     let description = description::completed(description);
     let description = get(async move || Json(description.clone()));
-    routes
-        .route("/api/openapi.json", description)
-        .merge(shell::routes())
-        .merge(locust::routes(Arc::clone(dashboard)))
+    routes.route("/api/openapi.json", description).merge(shell::routes())
 }
 
 /// Those that the description lists.

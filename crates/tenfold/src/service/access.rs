@@ -20,7 +20,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderMap, Method, StatusCode};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 
 use self::answer::{furnish, refuse};
@@ -61,7 +61,8 @@ impl Access {
 
     /// The routes behind these rules.
     pub fn guard(self, routes: Router) -> Router {
-        routes.layer(from_fn_with_state(Arc::new(self), admit))
+        // A method that is not for a route is refused before its body is looked at.
+        routes.route_layer(from_fn(require_json)).layer(from_fn_with_state(Arc::new(self), admit))
     }
 
     /// Where the page is, with the token if there is one.
@@ -92,17 +93,6 @@ impl Access {
                 Claim::Wrong => return Some(Refused::Now(StatusCode::UNAUTHORIZED, sentence)),
                 Claim::Guessed => return Some(Refused::Late(StatusCode::UNAUTHORIZED, sentence)),
             }
-        }
-        let is_json = |value: &str| {
-            value
-                .split(';')
-                .next()
-                .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
-        };
-        let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        if method == Method::POST && path != FORM_PATH && !kind.is_some_and(is_json) {
-            let sentence = "the body must be JSON: send it with `content-type: application/json`";
-            return Some(Refused::Now(StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence));
         }
         None
     }
@@ -144,6 +134,23 @@ impl Display for PageUrl {
 enum Refused {
     Now(StatusCode, &'static str),
     Late(StatusCode, &'static str),
+}
+
+/// Every body is JSON, which no form of a page can send, but for the one form.
+async fn require_json(request: Request, next: Next) -> Response {
+    let is_json = |value: &str| {
+        value
+            .split(';')
+            .next()
+            .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+    };
+    let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let needs_json = request.method() == Method::POST && request.uri().path() != FORM_PATH;
+    if needs_json && !kind.is_some_and(is_json) {
+        let sentence = "the body must be JSON: send it with `content-type: application/json`";
+        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence);
+    }
+    next.run(request).await
 }
 
 async fn admit(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {

@@ -6,8 +6,10 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
 
 use super::Shared;
+use super::input::PathParts;
 use super::runs::aside;
 use crate::dashboard::loading::Refusal;
 use crate::document::load::Document;
@@ -21,6 +23,13 @@ pub enum Format {
     Csv,
     Json,
     Html,
+}
+
+/// A file of a run in a path.
+#[derive(Debug, Deserialize)]
+pub struct RunFile {
+    id: i64,
+    name: String,
 }
 
 /// A file of a load.
@@ -98,7 +107,7 @@ pub async fn of_load(
 )]
 pub async fn of_run(
     State(_): Shared,
-    Path((id, name)): Path<(i64, String)>,
+    PathParts(RunFile { id, name }): PathParts<RunFile>,
 ) -> Result<Response, Refusal> {
     let format = match name.as_str() {
         "document.json" => Format::Json,

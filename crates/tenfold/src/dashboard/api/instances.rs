@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Shared;
+use super::input::Body;
 use crate::dashboard::live_state::Dashboard;
 use crate::dashboard::loading::Refusal;
 use crate::dashboard::model::event::MarkKind;
@@ -63,7 +64,7 @@ const DRAIN: Duration = Duration::from_secs(30);
 #[utoipa::path(post, path = "/api/scale", request_body = ScaleRequest, responses((status = 200, body = Done)))]
 pub async fn scale(
     State(dashboard): Shared,
-    Json(ScaleRequest { instances, app }): Json<ScaleRequest>,
+    Body(ScaleRequest { instances, app }): Body<ScaleRequest>,
 ) -> Result<Json<Done>, Refusal> {
     if !(1..=MOST_INSTANCES).contains(&instances) {
         let sentence = format!("`instances` must be 1 to {MOST_INSTANCES}: change it");
@@ -82,7 +83,7 @@ pub async fn scale(
 #[utoipa::path(post, path = "/api/reload", request_body = ReloadRequest, responses((status = 200, body = Done)))]
 pub async fn reload(
     State(dashboard): Shared,
-    Json(ReloadRequest { app }): Json<ReloadRequest>,
+    Body(ReloadRequest { app }): Body<ReloadRequest>,
 ) -> Result<Json<Done>, Refusal> {
     let deployment = deployment(&dashboard)?;
     let named = app.map(|name| app_of(&deployment, Some(&name))).transpose()?;
@@ -104,7 +105,7 @@ pub async fn reload(
 pub async fn restart(
     State(dashboard): Shared,
     Path(name): Path<String>,
-    Json(Nothing {}): Json<Nothing>,
+    Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Done>, Refusal> {
     let deployment = deployment(&dashboard)?;
     let (app, status) = found(&deployment, &name)?;
@@ -124,7 +125,7 @@ pub async fn restart(
 pub async fn drain(
     State(dashboard): Shared,
     Path(name): Path<String>,
-    Json(Nothing {}): Json<Nothing>,
+    Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Done>, Refusal> {
     let deployment = deployment(&dashboard)?;
     let (app, status) = found(&deployment, &name)?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -14,6 +14,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Shared;
+use super::input::Query;
 use crate::dashboard::hub::Subscription;
 use crate::dashboard::loading::Refusal;
 use crate::dashboard::model::history::{History, InstanceHistory};

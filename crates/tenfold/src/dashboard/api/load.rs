@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 
 use super::Shared;
+use super::input::Body;
 use super::instances::Nothing;
 use crate::dashboard::loading::Refusal;
 use crate::dashboard::model::event::Report;
@@ -13,7 +14,7 @@ use crate::dashboard::model::load::{Load, LoadEdit, LoadStart, LoadStatistics};
 #[utoipa::path(post, path = "/api/load/start", request_body = LoadStart, responses((status = 200, body = Load)))]
 pub async fn start(
     State(dashboard): Shared,
-    Json(start): Json<LoadStart>,
+    Body(start): Body<LoadStart>,
 ) -> Result<Json<Load>, Refusal> {
     dashboard.start_load(start).await.map(Json)
 }
@@ -22,7 +23,7 @@ pub async fn start(
 #[utoipa::path(post, path = "/api/load/edit", request_body = LoadEdit, responses((status = 200, body = Load)))]
 pub async fn edit(
     State(dashboard): Shared,
-    Json(edit): Json<LoadEdit>,
+    Body(edit): Body<LoadEdit>,
 ) -> Result<Json<Load>, Refusal> {
     dashboard.edit_load(&edit).map(Json)
 }
@@ -31,7 +32,7 @@ pub async fn edit(
 #[utoipa::path(post, path = "/api/load/stop", request_body = Nothing, responses((status = 200, body = Load)))]
 pub async fn stop(
     State(dashboard): Shared,
-    Json(Nothing {}): Json<Nothing>,
+    Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Load>, Refusal> {
     dashboard.stop_load().await.map(Json)
 }
@@ -40,7 +41,7 @@ pub async fn stop(
 #[utoipa::path(post, path = "/api/load/reset", request_body = Nothing, responses((status = 200, body = Load)))]
 pub async fn reset(
     State(dashboard): Shared,
-    Json(Nothing {}): Json<Nothing>,
+    Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Load>, Refusal> {
     dashboard.reset_load().map(Json)
 }

@@ -5,14 +5,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::middleware::from_fn;
 use axum::response::Response;
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use serde::Serialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Shared;
 use super::download::{Part, made};
@@ -23,29 +25,39 @@ use crate::dashboard::model::load::{Current, LoadEdit, LoadStart, LoadStatistics
 use crate::document::load::Failure;
 use crate::document::times::times;
 use crate::report::page::summary::Statistics;
-use crate::service::access::{FORM_PATH, require_no_page};
+use crate::service::access::require_no_page;
 
 /// Locust changes something by GET, which no page of a browser may do here.
-pub fn routes(dashboard: Arc<Dashboard>) -> Router {
-    let changing = Router::new()
-        .route("/stop", get(stop))
-        .route("/stats/reset", get(reset))
+pub fn routes() -> OpenApiRouter<Arc<Dashboard>> {
+    let changing = OpenApiRouter::new()
+        .routes(routes!(stop))
+        .routes(routes!(reset))
         .layer(from_fn(require_no_page));
-    Router::new()
-        .route(FORM_PATH, post(swarm))
-        .route("/stats/requests", get(requests))
-        .route("/stats/requests/csv", get(async |State(d): Shared| file(&d, Part::REQUESTS).await))
-        .route("/stats/failures/csv", get(async |State(d): Shared| file(&d, Part::FAILURES).await))
-        .route(
-            "/stats/requests_full_history/csv",
-            get(async |State(d): Shared| file(&d, Part::HISTORY).await),
-        )
-        .route("/stats/report", get(async |State(d): Shared| file(&d, Part::Report).await))
-        .route("/exceptions", get(async || Json(json!({ "exceptions": [] }))))
-        .route("/exceptions/csv", get(async |State(d): Shared| file(&d, Part::EXCEPTIONS).await))
-        .route("/tasks", get(tasks))
+    OpenApiRouter::new()
+        .routes(routes!(swarm))
+        .routes(routes!(requests))
+        .routes(routes!(requests_csv))
+        .routes(routes!(failures_csv))
+        .routes(routes!(history_csv))
+        .routes(routes!(report))
+        .routes(routes!(exceptions))
+        .routes(routes!(exceptions_csv))
+        .routes(routes!(tasks))
         .merge(changing)
-        .with_state(dashboard)
+}
+
+/// Body of `POST /swarm`, as a form. Other fields of Locust's are ignored.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes the form, which is read by hand")]
+struct SwarmForm {
+    /// Needed to start a load.
+    #[schema(minimum = 1)]
+    user_count: Option<u32>,
+    spawn_rate: Option<f64>,
+    /// The target of this page, and no other.
+    host: Option<String>,
+    /// As in `1m30s`.
+    run_time: Option<String>,
 }
 
 /// A row of `/stats/requests`. Times are in milliseconds.
@@ -72,14 +84,20 @@ struct Row {
 }
 
 /// `/swarm`'s answer.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct Swarmed {
     success: bool,
     message: String,
     host: String,
 }
 
-/// Starts a load, or changes the users of the one that runs.
+/// As Locust: starts a load, or changes the users of the one that runs.
+#[utoipa::path(
+    post,
+    path = "/swarm",
+    request_body(content = SwarmForm, content_type = "application/x-www-form-urlencoded"),
+    responses((status = 200, body = Swarmed))
+)]
 async fn swarm(State(dashboard): Shared, form: String) -> Json<Swarmed> {
     let host = dashboard.target().unwrap_or_default().to_owned();
     let (success, message) = match swarmed(&dashboard, &host, &form).await {
@@ -108,6 +126,11 @@ async fn swarmed(
     let users = number("user_count")?;
     let ramp = number("spawn_rate")?;
     let users = users.map(|users| users.round().min(f64::from(u32::MAX)) as u32);
+    if users.is_none() && (ramp.is_none() || dashboard.load().is_none()) {
+        return Err(wrong(
+            "`user_count` is missing: send a form, as in user_count=10&spawn_rate=1".to_owned(),
+        ));
+    }
     if dashboard.load().is_some() {
         dashboard.edit_load(&LoadEdit { users, ramp: ramp.map(Some), rate: None })?;
         return Ok("Swarming started");
@@ -122,7 +145,7 @@ async fn swarmed(
     let run_time = fields.get("run_time").map(|text| quantity::positive_seconds(text));
     let run_time = run_time.transpose().map_err(wrong)?;
     let start = LoadStart {
-        users: Some(users.unwrap_or(1)),
+        users,
         ramp: Some(ramp.unwrap_or(1.0)),
         run_time_s: run_time.map(|time| time.as_secs_f64()),
         ..LoadStart::default()
@@ -131,7 +154,8 @@ async fn swarmed(
     Ok("Swarming started")
 }
 
-/// Ends the load, if one runs.
+/// As Locust: ends the load, if one runs. No page of a browser may ask.
+#[utoipa::path(get, path = "/stop", responses((status = 200, body = Object)))]
 async fn stop(State(dashboard): Shared) -> Result<Json<Value>, Refusal> {
     if dashboard.load().is_some() {
         dashboard.stop_load().await?;
@@ -139,6 +163,8 @@ async fn stop(State(dashboard): Shared) -> Result<Json<Value>, Refusal> {
     Ok(Json(json!({ "success": true, "message": "Test stopped" })))
 }
 
+/// As Locust: begins the statistics anew. No page of a browser may ask.
+#[utoipa::path(get, path = "/stats/reset", responses((status = 200, body = String, content_type = "text/plain")))]
 async fn reset(State(dashboard): Shared) -> Result<&'static str, Refusal> {
     if dashboard.load().is_some() {
         dashboard.reset_load()?;
@@ -146,6 +172,8 @@ async fn reset(State(dashboard): Shared) -> Result<&'static str, Refusal> {
     Ok("ok")
 }
 
+/// As Locust: the figures of each kind of request, and what users do.
+#[utoipa::path(get, path = "/stats/requests", responses((status = 200, body = Object)))]
 async fn requests(State(dashboard): Shared) -> Json<Value> {
     let statistics = dashboard.load_statistics().await.ok();
     let recent = dashboard.load().map(|load| load.run.windows()).unwrap_or_default();
@@ -200,7 +228,8 @@ fn word(phase: Option<Phase>) -> &'static str {
     }
 }
 
-/// What users do: each kind of request, by its share.
+/// As Locust: what users do, each kind of request by its share.
+#[utoipa::path(get, path = "/tasks", responses((status = 200, body = Object)))]
 async fn tasks(State(dashboard): Shared) -> Json<Value> {
     let statistics = dashboard.load_statistics().await.ok();
     let ratios = statistics.as_ref().map_or_else(BTreeMap::new, ratios);
@@ -215,6 +244,42 @@ fn ratios(statistics: &LoadStatistics) -> BTreeMap<String, Value> {
     let task =
         |row: &Statistics| (format!("{} {}", row.method, row.name), json!({ "ratio": ratio(row) }));
     rows.iter().map(task).collect()
+}
+
+/// As Locust: the figures of each kind of request, as CSV.
+#[utoipa::path(get, path = "/stats/requests/csv", responses((status = 200, body = String, content_type = "text/csv")))]
+async fn requests_csv(State(dashboard): Shared) -> Result<Response, Refusal> {
+    file(&dashboard, Part::REQUESTS).await
+}
+
+/// As Locust: the failures, as CSV.
+#[utoipa::path(get, path = "/stats/failures/csv", responses((status = 200, body = String, content_type = "text/csv")))]
+async fn failures_csv(State(dashboard): Shared) -> Result<Response, Refusal> {
+    file(&dashboard, Part::FAILURES).await
+}
+
+/// As Locust: the figures of each second, as CSV.
+#[utoipa::path(get, path = "/stats/requests_full_history/csv", responses((status = 200, body = String, content_type = "text/csv")))]
+async fn history_csv(State(dashboard): Shared) -> Result<Response, Refusal> {
+    file(&dashboard, Part::HISTORY).await
+}
+
+/// As Locust: exceptions of users, as CSV.
+#[utoipa::path(get, path = "/exceptions/csv", responses((status = 200, body = String, content_type = "text/csv")))]
+async fn exceptions_csv(State(dashboard): Shared) -> Result<Response, Refusal> {
+    file(&dashboard, Part::EXCEPTIONS).await
+}
+
+/// As Locust: the report as HTML.
+#[utoipa::path(get, path = "/stats/report", responses((status = 200, body = String, content_type = "text/html")))]
+async fn report(State(dashboard): Shared) -> Result<Response, Refusal> {
+    file(&dashboard, Part::Report).await
+}
+
+/// As Locust: exceptions of users, of which there are none.
+#[utoipa::path(get, path = "/exceptions", responses((status = 200, body = Object)))]
+async fn exceptions() -> Json<Value> {
+    Json(json!({ "exceptions": [] }))
 }
 
 async fn file(dashboard: &Dashboard, part: Part) -> Result<Response, Refusal> {

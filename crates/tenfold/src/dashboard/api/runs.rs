@@ -1,12 +1,13 @@
 //! The history: earlier runs, two of them side by side, and how runs of one command changed.
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Shared;
+use super::input::{PathParts, Query};
 use crate::dashboard::loading::Refusal;
 use crate::dashboard::model::event::Report;
 use crate::dashboard::model::history::{RunDocument, RunEntry, RunList, Trend, TrendPoint};
@@ -42,6 +43,12 @@ pub struct Sides {
     /// Those after it.
     #[param(pattern = "^[0-9]{1,15}(,[0-9]{1,15}){0,19}$")]
     b: String,
+}
+
+/// The run in a path.
+#[derive(Debug, Deserialize)]
+pub struct Numbered {
+    id: i64,
 }
 
 const MOST_RUNS: usize = 200;
@@ -88,7 +95,10 @@ pub async fn list(
     params(("id" = i64, Path, description = "Its number")),
     responses((status = 200, body = RunDocument))
 )]
-pub async fn show(State(_): Shared, Path(id): Path<i64>) -> Result<Json<RunDocument>, Refusal> {
+pub async fn show(
+    State(_): Shared,
+    PathParts(Numbered { id }): PathParts<Numbered>,
+) -> Result<Json<RunDocument>, Refusal> {
     aside(move || {
         let (kind, document) = History::read()?.document(id)?;
         let report = Report::of(&kind, &document)?;
@@ -105,7 +115,10 @@ pub async fn show(State(_): Shared, Path(id): Path<i64>) -> Result<Json<RunDocum
     params(("id" = i64, Path, description = "Number of one of them")),
     responses((status = 200, body = Trend))
 )]
-pub async fn trend(State(_): Shared, Path(id): Path<i64>) -> Result<Json<Trend>, Refusal> {
+pub async fn trend(
+    State(_): Shared,
+    PathParts(Numbered { id }): PathParts<Numbered>,
+) -> Result<Json<Trend>, Refusal> {
     aside(move || {
         let (run, alike) = History::read()?.alike(id, MOST_POINTS)?;
         let point = |one: Alike| TrendPoint::of(one.id, one.started_at, &run.kind, &one.document);
