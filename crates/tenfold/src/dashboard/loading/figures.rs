@@ -7,6 +7,7 @@ use crate::document::load::Order;
 use crate::document::times::times;
 use crate::document::verdict::Verdict;
 use crate::report::page::summary::Status;
+use crate::words::number::time;
 
 /// At this moment.
 pub fn of(
@@ -73,7 +74,7 @@ fn judged(
     let Some(p95) = p95 else {
         return (Status::Unclear, "Too few requests were answered so far to judge.".to_owned());
     };
-    let came = format!("95 % of the answers came within {p95:.1} ms");
+    let came = format!("95 % of the answers came within {}", time(p95 / 1e3));
     if overloaded {
         return (
             Status::NotMet,

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use super::text::{counted, length};
+use super::text::counted;
 use crate::document::load::Document;
 use crate::document::times::Times;
 use crate::document::verdict::Verdict;
-use crate::words::number::{rate, time};
+use crate::words::number::{duration, rate, time};
 
 /// Headed by the target; tables for times, names, failures and thresholds.
 pub fn markdown(document: &Document) -> String {
@@ -14,7 +14,7 @@ pub fn markdown(document: &Document) -> String {
         "## {}\n\n{} for {}: **{} requests/s**, {}, {}. Measurement: **{}**.\n",
         escaped(&document.target),
         escaped(&document.workload),
-        length(document.duration_s),
+        duration(document.duration_s),
         rate(document.throughput),
         counted(document.requests, "request"),
         counted(document.error_count(), "error"),

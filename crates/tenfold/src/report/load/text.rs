@@ -6,7 +6,7 @@ use crate::document::load::Document;
 use crate::document::load::WarmUp;
 use crate::document::verdict::Verdict;
 use crate::report::table::Table;
-use crate::words::number::{rate, time};
+use crate::words::number::{duration, grouped, rate, time};
 
 /// The run in a sentence.
 pub fn summary(document: &Document) -> String {
@@ -57,7 +57,7 @@ pub fn workload(document: &Document) -> String {
     format!(
         "{} for {}{}{}",
         document.workload,
-        length(document.duration_s),
+        duration(document.duration_s),
         paused(document.paused_s),
         document.warm_up.as_ref().map_or_else(String::new, after_warm_up)
     )
@@ -104,7 +104,7 @@ pub fn outcomes(document: &Document) -> Vec<String> {
 
 /// Time in which the run was paused; rates leave it out.
 fn paused(seconds: f64) -> String {
-    if seconds > 0.0 { format!(" (paused for {} of it)", length(seconds)) } else { String::new() }
+    if seconds > 0.0 { format!(" (paused for {} of it)", duration(seconds)) } else { String::new() }
 }
 
 /// Says first that the target is overloaded.
@@ -168,14 +168,9 @@ pub fn complaints(document: &Document) -> Vec<String> {
     broken.chain(worth.map(|worth| format!("The measurement is {worth}: {reasons}"))).collect()
 }
 
-/// To a tenth of a second, or finer where that would be little of it.
-pub(super) fn length(seconds: f64) -> String {
-    if seconds < 0.95 { time(seconds) } else { format!("{seconds:.1} s") }
-}
-
 /// With the word for one or several.
 pub fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 fn after_warm_up(warm_up: &WarmUp) -> String {
@@ -184,5 +179,5 @@ fn after_warm_up(warm_up: &WarmUp) -> String {
         "response_time" => "the response time was steady",
         _ => "the throughput was steady",
     };
-    format!(", after a warm-up of {:.1} s (until {until})", warm_up.length_s)
+    format!(", after a warm-up of {} (until {until})", duration(warm_up.length_s))
 }

@@ -6,6 +6,7 @@ use super::{Fact, Kind, Part, PartName, Status, Summary};
 use crate::cost::Sizing;
 use crate::document::verdict::Verdict;
 use crate::report::cost::{NO_ANSWER, doubt, goal, remarks, table};
+use crate::words::number::duration;
 
 pub fn of(sizing: &Sizing) -> Summary {
     let (status, word) = status(sizing);
@@ -54,7 +55,7 @@ fn facts(sizing: &Sizing) -> Vec<Fact> {
         Some(Fact::new("Load on each", load)),
         Some(Fact::new("Prices", sizing.prices.describe())),
         super::started(&sizing.started_at),
-        Some(Fact::new("Measured for", format!("{:.0} s", sizing.duration_s))),
+        Some(Fact::new("Measured for", duration(sizing.duration_s))),
         Some(super::version()),
     ]
     .into_iter()

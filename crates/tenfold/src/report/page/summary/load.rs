@@ -6,6 +6,7 @@ use crate::document::times::to_ms;
 use crate::document::verdict::Verdict;
 use crate::report::load::{self as text, outcomes, overload, response_times, workload};
 use crate::report::table::Table;
+use crate::words::number::grouped;
 
 pub fn of(document: &Document) -> Summary {
     let (status, word) = status(document);
@@ -118,8 +119,8 @@ fn requests(document: &Document) -> Table {
         let t = &named.response_ms;
         table.row(vec![
             format!("{} {}", named.method, named.name),
-            named.requests.to_string(),
-            named.errors.to_string(),
+            grouped(named.requests),
+            grouped(named.errors),
             text::cell(t.p50),
             text::cell(t.p95),
             text::cell(t.p99),
@@ -132,7 +133,7 @@ fn failures(document: &Document) -> Option<Table> {
     let mut table = Table::new(&["request", "error", "times"]);
     for failure in &document.failures {
         let request = format!("{} {}", failure.method, failure.name);
-        table.row(vec![request, failure.error.clone(), failure.occurrences.to_string()]);
+        table.row(vec![request, failure.error.clone(), grouped(failure.occurrences)]);
     }
     (!document.failures.is_empty()).then_some(table)
 }

@@ -4,6 +4,7 @@ use super::{Fact, Kind, Part, PartName, Status, Summary};
 use crate::document::plan::Plan;
 use crate::document::verdict::Verdict;
 use crate::report::plan::{Rows, answer, behind, cost, curve, doubt, goal, held_to, one_instance};
+use crate::words::number::duration;
 
 pub fn of(plan: &Plan) -> Summary {
     let (status, word) = status(plan);
@@ -71,7 +72,7 @@ fn facts(plan: &Plan) -> Vec<Fact> {
         held_to(plan).map(|limits| Fact::new("Limits", limits)),
         behind(plan).map(|balancer| Fact::new("Balancer", balancer)),
         super::started(&plan.started_at),
-        Some(Fact::new("Measured for", format!("{:.0} s", plan.duration_s))),
+        Some(Fact::new("Measured for", duration(plan.duration_s))),
         Some(super::version()),
     ]
     .into_iter()
