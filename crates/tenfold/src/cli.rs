@@ -1,5 +1,6 @@
 //! The subcommands, a file each: its arguments, `run`, and what it prints.
 
+mod app_words;
 mod balance;
 mod compare;
 mod completions;

@@ -3,7 +3,7 @@
 //! - [`model`]: a snapshot of what runs, and the events that go on from it.
 //! - [`series`]: what a tick holds.
 //! - [`hub`]: the events as they go out; [`past`]: what was.
-//! - [`loading`]: the load that runs.
+//! - [`loading`]: the load that runs; [`measuring`]: the plan or cost that runs.
 //! - [`live_state`]: all that is known of what runs; [`sampler`]: looks at it once a second.
 //! - [`api`]: the routes.
 //! - [`server`]: the address of a `plan` or `load`.
@@ -14,6 +14,7 @@ mod bindings;
 mod hub;
 mod live_state;
 mod loading;
+mod measuring;
 pub mod model;
 mod past;
 mod sampler;
@@ -129,6 +130,7 @@ impl Dashboard {
 
     /// Ends the load that runs, if it is this page's, and tells every page that this is the end.
     pub async fn close(self: &Arc<Self>, text: &str) {
+        self.end_measurement().await;
         self.finish_load(None).await;
         self.forget();
         self.end(End { time_ms: now_ms(), text: text.to_owned(), run: None, report: None });

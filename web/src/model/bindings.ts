@@ -1,6 +1,6 @@
 // Written by the test `bindings_are_up_to_date` of crates/tenfold: run it with UPDATE_BINDINGS=1 after a change.
 
-export type Action = "scale" | "reload" | "restart" | "drain" | "output" | "start_load" | "edit_load" | "stop_load" | "reset_load";
+export type Action = "scale" | "reload" | "restart" | "drain" | "resume" | "output" | "start_load" | "repeat_load" | "edit_load" | "stop_load" | "reset_load" | "start_measurement" | "stop_measurement";
 
 export type Advice = { growth: Growth, 
 /**
@@ -100,6 +100,36 @@ balancer_month: number | null,
  */
 offers: Array<Offer>, };
 
+export type CostStart = { 
+/**
+ * Sizes in cores of one instance, smallest first.
+ */
+cpus: Array<number>, 
+/**
+ * Memory of each size in MB (10^6 bytes), or one value for all.
+ */
+memory_mb: Array<number>, 
+/**
+ * Numbers of instances of the smallest size.
+ */
+instances: Array<number>, 
+/**
+ * Requests of each measurement.
+ */
+requests?: number, 
+/**
+ * Requests in flight at once.
+ */
+concurrency?: number, 
+/**
+ * The goal: 95 % of the answers come within so many milliseconds.
+ */
+p95_ms?: number, 
+/**
+ * `/` without it.
+ */
+path?: string, };
+
 export type CpuCores = { app: number | null, balancer: number | null, generator: number | null, machine: number | null, 
 /**
  * Cores that a virtual machine's host gave to others instead (steal).
@@ -142,7 +172,7 @@ run: number | null,
  */
 report: LiveReport | null, };
 
-export type EventName = "hello" | "reset" | "define" | "tick" | "rows" | "mark" | "load" | "plan" | "end";
+export type EventName = "hello" | "reset" | "define" | "tick" | "rows" | "mark" | "load" | "plan" | "measurement" | "end";
 
 export type Fact = { name: string, value: string, };
 
@@ -426,6 +456,10 @@ rows: Rows | null,
  */
 load: LiveLoad | null, plan: PlanProgress | null, 
 /**
+ * The plan or cost that a page started, and that runs or ran last.
+ */
+measurement: Measurement | null, 
+/**
  * The latest, oldest first.
  */
 marks: Array<Mark>, 
@@ -557,9 +591,17 @@ script?: string,
  */
 path?: string, 
 /**
- * GET without it.
+ * GET without it, or POST with a `body`.
  */
 method?: string, 
+/**
+ * Headers of each request, each as `Name: value`; 50 at most.
+ */
+headers?: Array<string>, 
+/**
+ * Body of each request, as it is.
+ */
+body?: string, 
 /**
  * The goal: 95 % of the answers come within so many milliseconds.
  */
@@ -595,6 +637,48 @@ instance: string | null, };
 export type MarkKind = "membership" | "crash" | "load" | "phase" | "scaling";
 
 export type Measured = { throughput: number, p50_ms: number | null, p95_ms: number | null, };
+
+export type Measurement = { 
+/**
+ * Another one for each measurement of this process.
+ */
+id: number, kind: MeasurementKind, state: MeasurementState, 
+/**
+ * RFC 3339.
+ */
+started_at: string, 
+/**
+ * The command that does the same on a terminal, without secrets.
+ */
+command: Array<string>, 
+/**
+ * What is measured now.
+ */
+step: string, 
+/**
+ * Seconds, about.
+ */
+left_s: number | null, 
+/**
+ * The goal for the p95 in milliseconds.
+ */
+goal_p95_ms: number | null, 
+/**
+ * What a plan has measured so far, in order.
+ */
+probes: Array<Probe>, 
+/**
+ * Its number in the history, once it has ended with an answer.
+ */
+run: number | null, 
+/**
+ * Why there is no answer, in a sentence.
+ */
+fault: string | null, };
+
+export type MeasurementKind = "plan" | "cost";
+
+export type MeasurementState = "running" | "stopping" | "ended";
 
 export type Method = "repetitions" | "windows";
 
@@ -733,6 +817,40 @@ probes: Array<Probe>,
  * The answer, once it is there.
  */
 plan: Plan | null, };
+
+export type PlanStart = { 
+/**
+ * Users who wait for their answers.
+ */
+users?: number, 
+/**
+ * What a user waits between an answer and the next request, in milliseconds.
+ */
+think_ms?: number, 
+/**
+ * Requests a second, whether or not earlier ones are answered.
+ */
+rate?: number, 
+/**
+ * The goal: 95 % of the answers come within so many milliseconds.
+ */
+p95_ms?: number, 
+/**
+ * The same for 99 %.
+ */
+p99_ms?: number, 
+/**
+ * `/` without it.
+ */
+path?: string, 
+/**
+ * Most instances that may be recommended.
+ */
+max_instances?: number, 
+/**
+ * Time for measuring, in seconds.
+ */
+budget_s?: number, };
 
 export type Point = { instances: number, predicted: Predicted, measured: Measured | null, };
 

@@ -101,7 +101,7 @@ impl Arguments {
         sizing.duration_s = (begun.elapsed().as_secs_f64() * 10.0).round() / 10.0;
         sizing.conclude();
         let shown = self.question.show(&sizing, report::cost::text, report::page::cost);
-        keep(&history, &sizing)?;
+        self.question.kept(keep(&history, &sizing)?);
         shown?;
         Ok(outcome(&sizing, ended?))
     }
@@ -227,7 +227,7 @@ fn empty(measurement: &Measurement, rate: Rate) -> Sizing {
     }
 }
 
-fn keep(history: &History, sizing: &Sizing) -> anyhow::Result<()> {
+fn keep(history: &History, sizing: &Sizing) -> anyhow::Result<i64> {
     history.add(&NewRun {
         kind: "cost",
         directory: &history::here(),
@@ -235,8 +235,7 @@ fn keep(history: &History, sizing: &Sizing) -> anyhow::Result<()> {
         command: &sizing.command.join(" "),
         summary: sizing.advice.as_ref().map_or("no answer", |advice| advice.reason.as_str()),
         document: &serde_json::to_string(sizing)?,
-    })?;
-    Ok(())
+    })
 }
 
 fn outcome(sizing: &Sizing, signal: Option<Signal>) -> Outcome {

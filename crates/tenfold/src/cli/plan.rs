@@ -132,6 +132,7 @@ impl Arguments {
         let shown = self.question.show(&plan, text, report::page::plan);
         let drawn = self.chart.as_ref().map_or(Ok(()), |chart| chart.write(&plan));
         let kept = keep(&history, &plan, experiment.runnable.source.directory());
+        kept.iter().for_each(|run| self.question.kept(*run));
         if let Some(page) = page {
             page.dashboard.end_plan(&plan, kept.as_ref().ok().copied());
             page.close().await;

@@ -1,15 +1,18 @@
 //! What `plan` and `cost` have in common: an app to measure, prices, and where the answer goes.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use rustix::process::{Signal, getpid, kill_process};
 use serde::Serialize;
 
 use crate::config::{self, AppArguments, File};
+use crate::document::news::NewsLine;
 use crate::prices::PriceArguments;
 use crate::process::exit_code::misuse;
 use crate::store;
-use crate::terminal::progress::Progress;
+use crate::terminal::progress::{News, Progress};
 
 #[derive(Args, Debug)]
 pub struct Question {
@@ -24,6 +27,9 @@ pub struct Question {
     /// Print no progress
     #[arg(help_heading = "Output", short, long)]
     quiet: bool,
+    /// Tell standard output what is measured, a line of JSON each, and stop when standard input is closed
+    #[arg(help_heading = "Output", long, hide = true)]
+    news: bool,
     /// Configuration file [default: tenfold.toml here, if no command is given]
     #[arg(help_heading = "App", long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -47,7 +53,25 @@ impl Question {
     }
 
     pub fn progress(&self) -> Progress {
-        Progress::new(self.quiet)
+        let progress = Progress::new(self.quiet || self.news);
+        if !self.news {
+            return progress;
+        }
+        std::thread::spawn(stop_without_reader);
+        progress.tell(|news| match news {
+            News::Step(step, left) => tell(&NewsLine::Step {
+                step: step.to_owned(),
+                left_s: left.map(|left| left.as_secs()),
+            }),
+            News::Measured(probe) => tell(&NewsLine::Measured(Box::new(probe.clone()))),
+        })
+    }
+
+    /// The answer is in the history.
+    pub fn kept(&self, run: i64) {
+        if self.news {
+            tell(&NewsLine::Kept { run });
+        }
     }
 
     pub fn show<T: Serialize>(
@@ -57,7 +81,7 @@ impl Question {
         page: impl Fn(&T) -> anyhow::Result<String>,
     ) -> anyhow::Result<()> {
         let mut places = self.json.iter().chain(&self.report);
-        let shown = match places.any(|to| store::file::is_standard_output(to)) {
+        let shown = match self.news || places.any(|to| store::file::is_standard_output(to)) {
             true => Ok(()),
             false => store::file::show(&text(answer)),
         };
@@ -66,5 +90,18 @@ impl Question {
         let report = self.report.as_ref();
         let reported = report.map_or(Ok(()), |to| store::file::write(&page(answer)?, to));
         shown.and(written).and(reported)
+    }
+}
+
+/// Whoever started it reads no more, so nobody else would end it.
+fn stop_without_reader() {
+    let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+    let _ = kill_process(getpid(), Signal::TERM);
+}
+
+fn tell(line: &NewsLine) {
+    if let Ok(json) = serde_json::to_string(line) {
+        let mut out = std::io::stdout().lock();
+        let _ = writeln!(out, "{json}").and_then(|()| out.flush());
     }
 }

@@ -10,6 +10,7 @@ use balancer::{Backend, Slots};
 use clap::Args;
 use tokio::task::JoinSet;
 
+use super::app_words;
 use crate::config::{
     self, AppArguments, BalancerProgram, Balancing, BalancingArguments, InstanceSource,
     LimitArguments, Members, Served, Wanted, quantity,
@@ -126,6 +127,10 @@ impl Arguments {
             let about = About::serving(Kind::Up, &balancing, &deployment.addresses);
             Dashboard::serving(about, Source::of(&deployment), Some(Arc::clone(&deployment)))
         });
+        // One app is measured at a time, and a plan runs its instances itself.
+        if let ([_], Some(dashboard), Some(words)) = (&launches[..], &dashboard, app_words::own()) {
+            dashboard.measure_with(words);
+        }
         let page = dashboard.as_ref().map_or_else(Router::new, Dashboard::routes);
         let control = takeover.control();
         let admin = Admin::open(&balancing, &deployment.addresses, controlled, control, page);

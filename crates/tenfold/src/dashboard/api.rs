@@ -5,6 +5,7 @@
 //! - [`live`]: state, history and the stream of events.
 //! - [`instances`]: scale, reload, restart, drain, output.
 //! - [`load`]: starts and steers a load; [`download`]: its files.
+//! - [`measurement`]: starts and stops a plan or a cost.
 //! - [`runs`]: the history.
 //! - [`locust`]: Locust's own routes, in its shapes.
 //! - [`input`]: what a request brings.
@@ -17,6 +18,7 @@ mod instances;
 mod live;
 mod load;
 mod locust;
+mod measurement;
 mod runs;
 mod shell;
 
@@ -53,13 +55,18 @@ fn described() -> OpenApiRouter<Arc<Dashboard>> {
         .routes(routes!(instances::reload))
         .routes(routes!(instances::restart))
         .routes(routes!(instances::drain))
+        .routes(routes!(instances::resume))
         .routes(routes!(instances::output))
         .routes(routes!(load::start))
+        .routes(routes!(load::repeat))
         .routes(routes!(load::edit))
         .routes(routes!(load::stop))
         .routes(routes!(load::reset))
         .routes(routes!(load::statistics))
         .routes(routes!(load::document))
+        .routes(routes!(measurement::plan))
+        .routes(routes!(measurement::cost))
+        .routes(routes!(measurement::stop))
         .routes(routes!(download::of_load))
         .routes(routes!(download::of_run))
         .routes(routes!(runs::list))

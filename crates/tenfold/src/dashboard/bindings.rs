@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ts_rs::{Config, TS};
 
-use super::model::{event, history, inventory, load as live, state};
+use super::model::{event, history, inventory, load as live, measurement, state};
 use crate::cost;
 use crate::document::{comparison, cost as prices, load, plan, resources, times, verdict};
 use crate::report::page::summary;
@@ -76,6 +76,11 @@ fn written() -> String {
         live::LoadStart,
         live::LoadStatistics,
         live::Phase,
+        measurement::CostStart,
+        measurement::Measurement,
+        measurement::MeasurementKind,
+        measurement::MeasurementState,
+        measurement::PlanStart,
         inventory::Action,
         inventory::App,
         inventory::Instance,

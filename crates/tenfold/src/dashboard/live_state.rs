@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use super::hub::Hub;
 use super::loading::{Current, Loads};
+use super::measuring::Measurements;
 use super::model::SCHEMA;
 use super::model::event::{
     Define, End, EventName, Hello, Mark, MarkKind, PlanProgress, Rows, Tick,
@@ -20,6 +21,7 @@ use super::model::event::{
 use super::model::history::{History, InstanceColumns};
 use super::model::inventory::{Action, App, Instance};
 use super::model::load::Load;
+use super::model::measurement::Measurement;
 use super::model::state::{Kind, Series, State};
 use super::past::Past;
 use super::sampler::members::STATES;
@@ -60,6 +62,7 @@ pub struct Dashboard {
     series: Vec<Series>,
     pub hub: Hub,
     pub loads: Loads,
+    pub measurements: Measurements,
     live: Mutex<Live>,
     ended: watch::Sender<bool>,
 }
@@ -135,6 +138,7 @@ impl Dashboard {
             machine: Machine::of(&machine),
             hub: Hub::new(hello),
             loads: Loads::default(),
+            measurements: Measurements::default(),
             live: Mutex::new(Live {
                 pace,
                 source: None,
@@ -288,6 +292,11 @@ impl Dashboard {
         self.hub.publish(EventName::Load, load);
     }
 
+    /// A measurement began, goes on or ended.
+    pub fn tell_measurement(&self, measurement: &Measurement) {
+        self.hub.publish(EventName::Measurement, measurement);
+    }
+
     /// Changes what is known of the plan.
     pub fn plan(&self, change: impl FnOnce(&mut Option<PlanProgress>)) {
         let mut live = self.lock();
@@ -326,6 +335,7 @@ impl Dashboard {
             rows: live.rows.clone(),
             load: self.loads.latest(),
             plan: live.plan.clone(),
+            measurement: self.measurements.latest(),
             marks: live.past.marks(),
             end: live.end.clone(),
         }

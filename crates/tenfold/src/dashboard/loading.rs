@@ -38,7 +38,7 @@ pub struct Loads {
 }
 
 #[derive(Default)]
-struct State {
+pub struct State {
     last_id: u32,
     /// Somebody starts one at this moment.
     is_starting: bool,
@@ -48,6 +48,8 @@ struct State {
     latest: Option<Load>,
     document: Option<Arc<Document>>,
     counts: VecDeque<Counts>,
+    /// What was asked for last.
+    asked: Option<LoadStart>,
 }
 
 /// A running load.
@@ -154,6 +156,18 @@ impl Loads {
         }
     }
 
+    /// Keeps others from beginning, unless a load runs.
+    pub fn alone(&self) -> Result<MutexGuard<'_, State>, Refusal> {
+        let state = self.lock();
+        if state.current.is_some() || state.is_starting {
+            return conflict("a load runs already: change it, or stop it first");
+        }
+        if state.ending.is_some() {
+            return conflict("a load is ending: start the next one after it");
+        }
+        Ok(state)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,6 +182,15 @@ impl Dashboard {
         begun.await.unwrap_or_else(|error| conflict(&error.to_string()))
     }
 
+    /// Starts the last load again. What it sends does not leave this process for that.
+    pub async fn repeat_load(self: &Arc<Self>) -> Result<Load, Refusal> {
+        let asked = self.loads.lock().asked.clone();
+        match asked {
+            Some(start) => self.start_load(start).await,
+            None => conflict("no load was started here yet: start one first"),
+        }
+    }
+
     async fn begin(self: &Arc<Self>, start: LoadStart) -> Result<Load, Refusal> {
         if self.kind() != Kind::Up {
             return conflict("this Tenfold starts no loads: `tenfold load URL` does");
@@ -178,17 +201,15 @@ impl Dashboard {
             );
         };
         let target = target.to_owned();
+        let again = start.clone();
         let asked = tokio::task::spawn_blocking(move || request::of(&target, &start)).await;
         let asked = asked.unwrap_or_else(|error| conflict(&error.to_string()))?;
         let Asked { config, order, goal_p95_ms } = asked;
         let interrupt = config.interrupt.clone();
         {
-            let mut state = self.loads.lock();
-            if state.current.is_some() || state.is_starting {
-                return conflict("a load runs already: change it, or stop it first");
-            }
-            if state.ending.is_some() {
-                return conflict("a load is ending: start the next one after it");
+            let mut state = self.loads.alone()?;
+            if self.measurements.is_running() {
+                return conflict("a measurement runs, which a load would disturb: stop it first");
             }
             state.is_starting = true;
         }
@@ -204,6 +225,7 @@ impl Dashboard {
             state.current = Some(current.clone());
             state.document = None;
             state.counts.clear();
+            state.asked = Some(again);
             current
         };
         let id = current.id;
@@ -354,9 +376,17 @@ impl Dashboard {
     /// What can be asked for now.
     pub fn allow_load(&self) {
         let runs = self.loads.current().is_some();
+        let measures = self.measurements.is_running();
         let mut actions = match self.kind() {
             Kind::Up => {
-                vec![Action::Scale, Action::Reload, Action::Restart, Action::Drain, Action::Output]
+                vec![
+                    Action::Scale,
+                    Action::Reload,
+                    Action::Restart,
+                    Action::Drain,
+                    Action::Resume,
+                    Action::Output,
+                ]
             }
             Kind::Plan | Kind::Load | Kind::Balance => Vec::new(),
         };
@@ -364,7 +394,16 @@ impl Dashboard {
             (Kind::Up, true) => {
                 actions.extend([Action::EditLoad, Action::StopLoad, Action::ResetLoad]);
             }
-            (Kind::Up, false) => actions.push(Action::StartLoad),
+            (Kind::Up, false) if measures => actions.push(Action::StopMeasurement),
+            (Kind::Up, false) => {
+                actions.push(Action::StartLoad);
+                if self.loads.lock().asked.is_some() {
+                    actions.push(Action::RepeatLoad);
+                }
+                if self.measurements.is_possible() {
+                    actions.push(Action::StartMeasurement);
+                }
+            }
             (Kind::Load, true) => actions.extend([Action::EditLoad, Action::StopLoad]),
             _ => {}
         }

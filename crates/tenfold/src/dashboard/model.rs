@@ -6,12 +6,14 @@
 //! - [`state`]: all of it at a moment.
 //! - [`event`]: what changes.
 //! - [`load`]: the load that runs, and how it is steered.
+//! - [`measurement`]: the plan or cost that runs.
 //! - [`history`]: what was before the page came, and earlier runs.
 
 pub mod event;
 pub mod history;
 pub mod inventory;
 pub mod load;
+pub mod measurement;
 pub mod state;
 
 /// The schema's name and version.

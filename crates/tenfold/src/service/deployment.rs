@@ -11,8 +11,8 @@ use anyhow::Context;
 use balancer::{Address, AppId, Backend, BackendId, Balancer, Inherited, RelayedElsewhere};
 use capacity::InFlightLimit;
 use fleet::{
-    App, Custody, Dependency, Driver, Fleet, FleetError, Member, Membership, ProcessHost,
-    StartError,
+    App, Custody, Dependency, Driver, Fleet, FleetError, Member, MemberStatus, Membership,
+    ProcessHost, StartError,
 };
 use observe::{Observer, Recorder, Sockets, Target};
 use rustix::process::{Resource, getrlimit};
@@ -500,5 +500,22 @@ impl RunningApp {
     /// successor serves again.
     pub async fn drain(&self, member: u64, deadline: Duration) {
         self.members.leave(member, deadline).await;
+    }
+
+    /// Whether an instance that gets no new requests has some in flight.
+    pub fn drains(&self, member: u64) -> bool {
+        !self.serves(member) && self.members.roster.backend(member).is_some()
+    }
+
+    /// Gives a drained instance requests again.
+    pub async fn resume(&self, member: &Member) -> Result<(), StartError> {
+        self.members.join(member).await?;
+        let is_same = |status: &MemberStatus| status.member.id == member.id;
+        let mut members = self.fleet.members().into_iter();
+        // It may have died meanwhile, and whoever dies is told to leave once.
+        if !members.any(|status| is_same(&status) && status.state == fleet::State::Ready) {
+            self.members.lost(member);
+        }
+        Ok(())
     }
 }

@@ -82,6 +82,10 @@ impl Membership for Members {
             let (name, address) = (member.name.clone(), member.address.into());
             let backend = Backend { name, address, ..state.template.clone() };
             let slots = backend.slots;
+            // Two who put the same one back must not make two backends of it.
+            if state.backends.contains_key(&member.id) {
+                return Ok(());
+            }
             let id = self.balancer.add(self.app, backend);
             state.backends.insert(member.id, id);
             state.places.insert(member.index, (member.handle.clone(), member.address));

@@ -15,7 +15,7 @@ pub struct Progress {
     output: Output,
     step: String,
     left: Option<Duration>,
-    listener: Option<Listener>,
+    listeners: Vec<Listener>,
 }
 
 /// What a measurement tells those who watch it.
@@ -45,25 +45,25 @@ impl Progress {
             (false, true) => Output::Terminal,
             (false, false) => Output::Lines,
         };
-        Progress { output, step: String::new(), left: None, listener: None }
+        Progress { output, step: String::new(), left: None, listeners: Vec::new() }
     }
 
     /// Tells the news to another one, too.
     pub fn tell(mut self, listener: impl Fn(News<'_>) + 'static) -> Progress {
-        self.listener = Some(Box::new(listener));
+        self.listeners.push(Box::new(listener));
         self
     }
 
     /// A probe has ended.
     pub fn measured(&self, probe: &Probe) {
-        self.listener.iter().for_each(|listener| listener(News::Measured(probe)));
+        self.listeners.iter().for_each(|listener| listener(News::Measured(probe)));
     }
 
     /// A new step begins; about `left` is to go until the end of everything, if that is known.
     pub fn step(&mut self, what: String, left: impl Into<Option<Duration>>) {
         self.step = what;
         self.left = left.into();
-        self.listener.iter().for_each(|listener| listener(News::Step(&self.step, self.left)));
+        self.listeners.iter().for_each(|listener| listener(News::Step(&self.step, self.left)));
         match self.output {
             Output::Lines => output::tell(format_args!("{}{}", self.step, self.left())),
             _ => self.detail(""),

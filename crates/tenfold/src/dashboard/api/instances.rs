@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use fleet::{FleetError, Member, MemberStatus, State as Phase};
+use fleet::{FleetError, Member, MemberStatus, StartError, State as Phase};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -114,7 +114,7 @@ pub async fn restart(
     Ok(Json(Done { message: format!("{name} was replaced") }))
 }
 
-/// Gives an instance no new requests. It answers when none is in flight there. A restart brings it back.
+/// Gives an instance no new requests. It answers when none is in flight there. `resume` or a restart brings it back.
 #[utoipa::path(
     post,
     path = "/api/instances/{name}/drain",
@@ -131,13 +131,45 @@ pub async fn drain(
     let (app, status) = found(&deployment, &name)?;
     let name = status.member.display_name();
     if status.state != Phase::Ready || !app.serves(status.member.id) {
-        return conflict(format!("{name} gets no requests anyway: restart it to bring it back"));
+        return conflict(format!("{name} gets no requests anyway: put it back first"));
     }
     if app.serving() < 2 {
         return conflict(format!("{name} is the last that serves: start another one first"));
     }
     app.drain(status.member.id, DRAIN).await;
-    Ok(Json(Done { message: format!("{name} gets no more requests: restart it to bring it back") }))
+    Ok(Json(Done {
+        message: format!("{name} gets no more requests: put it back when it shall serve again"),
+    }))
+}
+
+/// Gives a drained instance requests again.
+#[utoipa::path(
+    post,
+    path = "/api/instances/{name}/resume",
+    params(("name" = String, Path, description = "The instance's name")),
+    request_body = Nothing,
+    responses((status = 200, body = Done))
+)]
+pub async fn resume(
+    State(dashboard): Shared,
+    Path(name): Path<String>,
+    Json(Nothing {}): Json<Nothing>,
+) -> Result<Json<Done>, Refusal> {
+    let deployment = deployment(&dashboard)?;
+    let (app, status) = found(&deployment, &name)?;
+    let name = status.member.display_name();
+    if status.state != Phase::Ready {
+        return conflict(format!("{name} is not ready: restart it to bring it back"));
+    }
+    if app.serves(status.member.id) {
+        return conflict(format!("{name} gets requests already: drain it first"));
+    }
+    if app.drains(status.member.id) {
+        return conflict(format!("{name} still has requests in flight: try again after them"));
+    }
+    let refused = |error: StartError| (StatusCode::CONFLICT, error.to_string());
+    app.resume(&status.member).await.map_err(refused)?;
+    Ok(Json(Done { message: format!("{name} gets requests again") }))
 }
 
 /// The last 200 lines that an instance wrote.

@@ -19,6 +19,15 @@ pub async fn start(
     dashboard.start_load(start).await.map(Json)
 }
 
+/// Starts the last load again, as it was asked for.
+#[utoipa::path(post, path = "/api/load/again", request_body = Nothing, responses((status = 200, body = Load)))]
+pub async fn repeat(
+    State(dashboard): Shared,
+    Json(Nothing {}): Json<Nothing>,
+) -> Result<Json<Load>, Refusal> {
+    dashboard.repeat_load().await.map(Json)
+}
+
 /// Changes the users, the ramp or the rate of the load that runs.
 #[utoipa::path(post, path = "/api/load/edit", request_body = LoadEdit, responses((status = 200, body = Load)))]
 pub async fn edit(

@@ -12,8 +12,9 @@ use crate::dashboard::loading::Refusal;
 use crate::dashboard::model::event::Report;
 use crate::dashboard::model::history::{RunDocument, RunEntry, RunList, Trend, TrendPoint};
 use crate::document::comparison::{Comparison, Named};
-use crate::document::load::Document;
-use crate::document::plan::{Plan, Probe};
+use crate::document::load::{Document, KeepAlive};
+use crate::document::plan::{Goal, Plan, Probe};
+use crate::document::resources::Limits;
 use crate::document::verdict::Verdict;
 use crate::process::exit_code::Misuse;
 use crate::report::page;
@@ -108,7 +109,7 @@ pub async fn show(
     .map(Json)
 }
 
-/// What runs of the same kind and command found, the oldest first.
+/// What runs of the same kind, command and workload found, the oldest first.
 #[utoipa::path(
     get,
     path = "/api/runs/{id}/trend",
@@ -120,10 +121,10 @@ pub async fn trend(
     PathParts(Numbered { id }): PathParts<Numbered>,
 ) -> Result<Json<Trend>, Refusal> {
     aside(move || {
-        let (run, alike) = History::read()?.alike(id, MOST_POINTS)?;
-        let point = |one: Alike| TrendPoint::of(one.id, one.started_at, &run.kind, &one.document);
-        let mut points: Vec<TrendPoint> = alike.into_iter().filter_map(point).collect();
-        points.reverse();
+        let history = History::read()?;
+        let (run, alike) = history.alike(id, MOST_POINTS)?;
+        let (_, document) = history.document(id)?;
+        let points = points(&run.kind, &document, alike);
         Ok(Trend { kind: run.kind, command: run.command, points })
     })
     .await
@@ -150,6 +151,58 @@ pub async fn compare(
     })
     .await
     .map(Json)
+}
+
+/// The points of those runs that had the workload of `document`: others would seem to be a change of the app.
+fn points(kind: &str, document: &str, alike: Vec<Alike>) -> Vec<TrendPoint> {
+    let wanted = Asked::of(kind, document);
+    let is_same = |one: &Alike| wanted.is_some() && Asked::of(kind, &one.document) == wanted;
+    let point = |one: Alike| TrendPoint::of(one.id, one.started_at, kind, &one.document);
+    let mut points: Vec<TrendPoint> = alike.into_iter().filter(is_same).filter_map(point).collect();
+    points.reverse();
+    points
+}
+
+/// What a run was asked for, by which runs can be compared.
+#[derive(PartialEq)]
+enum Asked {
+    Load { method: String, workload: String, keep_alive: KeepAlive },
+    Plan { goal: Goal, limits: Option<Limits>, balancer: Option<Program> },
+}
+
+/// Which program balanced, where it was not Tenfold.
+#[derive(PartialEq, Deserialize)]
+struct Program {
+    program: String,
+}
+
+impl Asked {
+    fn of(kind: &str, document: &str) -> Option<Asked> {
+        #[derive(Deserialize)]
+        struct Load {
+            method: String,
+            workload: String,
+            keep_alive: KeepAlive,
+        }
+        #[derive(Deserialize)]
+        struct Plan {
+            goal: Goal,
+            limits: Option<Limits>,
+            #[serde(default)]
+            balancer: Option<Program>,
+        }
+        match kind {
+            "load" => {
+                let Load { method, workload, keep_alive } = serde_json::from_str(document).ok()?;
+                Some(Asked::Load { method, workload, keep_alive })
+            }
+            "plan" => {
+                let Plan { goal, limits, balancer } = serde_json::from_str(document).ok()?;
+                Some(Asked::Plan { goal, limits, balancer })
+            }
+            _ => None,
+        }
+    }
 }
 
 fn numbers(list: &str) -> Result<Vec<i64>, Refusal> {
@@ -242,4 +295,29 @@ pub async fn aside<T: Send + 'static>(
 
 fn bad(sentence: String) -> Refusal {
     (StatusCode::BAD_REQUEST, sentence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::load::testing::document;
+
+    #[test]
+    fn a_trend_joins_runs_of_the_same_workload_alone() {
+        let run = |workload: &str| {
+            let document = Document { workload: workload.to_owned(), ..document() };
+            serde_json::to_string(&document).unwrap()
+        };
+        let alike = |id, workload| Alike { id, started_at: String::new(), document: run(workload) };
+        let runs = vec![alike(3, "20 users"), alike(2, "10 users"), alike(1, "20 users")];
+        let joined = points("load", &run("20 users"), runs);
+        assert_eq!(joined.iter().map(|point| point.id).collect::<Vec<_>>(), [1, 3]);
+        let recording = include_str!("../../../../../tests/recordings/cpu_throttled.plan.json");
+        let mut plan: serde_json::Value = serde_json::from_str(recording).unwrap();
+        plan["goal"]["p95_ms"] = 1.0.into();
+        let other = Alike { id: 2, started_at: String::new(), document: plan.to_string() };
+        let same = Alike { id: 1, started_at: String::new(), document: recording.to_owned() };
+        let joined = points("plan", recording, vec![other, same]);
+        assert_eq!(joined.iter().map(|point| point.id).collect::<Vec<_>>(), [1]);
+    }
 }

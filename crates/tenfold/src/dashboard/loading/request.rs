@@ -10,6 +10,7 @@ use script::{ScenarioSet, Script, artillery};
 
 use super::super::model::load::{LoadEdit, LoadStart};
 use super::Refusal;
+use crate::config::quantity;
 use crate::document::load::{KeepAlive, Order};
 
 /// A load, and how it is named.
@@ -28,6 +29,10 @@ const MOST_MS: f64 = 1e3 * LONGEST_S;
 const LONGEST_PATH: usize = 2000;
 /// Bytes of a script.
 const LONGEST_SCRIPT: usize = 32 * 1024;
+/// Bytes of a body, and of a header.
+const LONGEST_BODY: usize = 32 * 1024;
+const LONGEST_HEADER: usize = 8 * 1024;
+const MOST_HEADERS: usize = 50;
 /// Letters of the names of its scenarios, which name the load.
 const LONGEST_NAME: usize = 80;
 
@@ -55,7 +60,9 @@ fn single(origin: &str, start: &LoadStart) -> Result<Asked, Refusal> {
             "the path must begin with / and hold no blanks: write it as in a URL, as in /search?q=a",
         );
     }
-    let method = start.method.as_deref().unwrap_or("GET");
+    let body = body(start)?;
+    let method = start.method.as_deref();
+    let method = method.unwrap_or(if body.is_empty() { "GET" } else { "POST" });
     if method.len() > 20 || Method::from_bytes(method.as_bytes()).is_err() {
         return wrong("this is no method of HTTP: write GET, POST or another one");
     }
@@ -69,6 +76,9 @@ fn single(origin: &str, start: &LoadStart) -> Result<Asked, Refusal> {
     }
     let mut config = Config::new(target, workload);
     method.clone_into(&mut config.target.method);
+    config.target.headers = headers(start)?;
+    config.target.body = body;
+    config.target.check().map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
     config.end = length.map_or(End::Never, End::Duration);
     // It is our own listener, whoever has signed its certificate.
     config.tls.trust = Trust::Anyone;
@@ -85,8 +95,11 @@ fn single(origin: &str, start: &LoadStart) -> Result<Asked, Refusal> {
 
 /// Sessions of a script.
 fn scripted(origin: &str, text: &str, start: &LoadStart) -> Result<Asked, Refusal> {
-    if start.path.is_some() || start.method.is_some() {
-        return wrong("`path` and `method` are for a load without a script: leave them out");
+    let single = [start.path.is_some(), start.method.is_some(), start.headers.is_some()];
+    if single.contains(&true) || start.body.is_some() {
+        return wrong(
+            "`path`, `method`, `headers` and `body` are for a load without a script: leave them out",
+        );
     }
     if text.len() > LONGEST_SCRIPT {
         return wrong(&format!(
@@ -128,6 +141,32 @@ fn name(script: &Script) -> String {
         _ if names.is_empty() => "a script".to_owned(),
         Some((end, _)) => format!("{}..", &names[..end]),
         None => names,
+    }
+}
+
+/// As `--header` of `tenfold load` reads them.
+fn headers(start: &LoadStart) -> Result<Vec<(String, String)>, Refusal> {
+    let lines = start.headers.as_deref().unwrap_or_default();
+    if lines.len() > MOST_HEADERS || lines.iter().any(|line| line.len() > LONGEST_HEADER) {
+        return wrong(&format!(
+            "`headers` are {MOST_HEADERS} at most, of {LONGEST_HEADER} bytes each: leave some out"
+        ));
+    }
+    // A header may hold a secret, which no sentence repeats.
+    let read = |(nth, line): (usize, &String)| {
+        quantity::header(line).or_else(|why| wrong(&format!("header {} is wrong: {why}", nth + 1)))
+    };
+    lines.iter().enumerate().map(read).collect()
+}
+
+/// As it is: a file of this machine is none of the page's business.
+fn body(start: &LoadStart) -> Result<Vec<u8>, Refusal> {
+    let body = start.body.as_deref().unwrap_or_default();
+    match body.len() {
+        ..=LONGEST_BODY => Ok(body.as_bytes().to_vec()),
+        _ => wrong(&format!(
+            "the body is longer than {LONGEST_BODY} bytes: shorten it, or send it by `tenfold load`"
+        )),
     }
 }
 
@@ -279,6 +318,32 @@ mod tests {
         }
         let asked = of(ORIGIN, &with("//evil.example/")).ok().unwrap();
         assert_eq!(asked.config.target.host, "127.0.0.1:8080");
+    }
+
+    #[test]
+    fn headers_and_a_body_are_sent_as_they_are_written() {
+        let start = LoadStart {
+            users: Some(1),
+            headers: Some(vec!["Content-Type: application/json".into(), "X-A:b".into()]),
+            body: Some("@/etc/passwd".to_owned()),
+            ..LoadStart::default()
+        };
+        let target = of(ORIGIN, &start).ok().unwrap().config.target;
+        assert_eq!((target.method.as_str(), &target.body[..]), ("POST", &b"@/etc/passwd"[..]));
+        assert_eq!(target.headers[1], ("X-A".to_owned(), "b".to_owned()));
+        for (header, wanted) in [
+            ("secret", "header 1 is wrong: it has no name and colon"),
+            ("A: secret\r\nB: c", "A"),
+            ("A b: secret", "A b"),
+        ] {
+            let headers = Some(vec![header.to_owned()]);
+            let sentence = refused(&LoadStart { headers, ..start.clone() });
+            assert!(sentence.contains(wanted) && !sentence.contains("secret"), "{sentence}");
+        }
+        let body = Some("x".repeat(LONGEST_BODY + 1));
+        assert!(refused(&LoadStart { body, ..start.clone() }).contains("longer than 32768"));
+        let scripted = LoadStart { script: Some(String::new()), ..start };
+        assert!(refused(&scripted).ends_with("leave them out"));
     }
 
     const SHOP: &str = "

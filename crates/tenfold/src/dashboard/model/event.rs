@@ -28,6 +28,8 @@ pub enum EventName {
     Load,
     /// [`PlanProgress`]
     Plan,
+    /// [`super::measurement::Measurement`]
+    Measurement,
     /// [`End`]: nothing follows.
     End,
 }

@@ -75,14 +75,22 @@ pub enum Action {
     Restart,
     /// `POST /api/instances/{name}/drain`
     Drain,
+    /// `POST /api/instances/{name}/resume`
+    Resume,
     /// `GET /api/instances/{name}/output`
     Output,
     /// `POST /api/load/start`
     StartLoad,
+    /// `POST /api/load/again`
+    RepeatLoad,
     /// `POST /api/load/edit`
     EditLoad,
     /// `POST /api/load/stop`
     StopLoad,
     /// `POST /api/load/reset`
     ResetLoad,
+    /// `POST /api/measurement/plan` or `/api/measurement/cost`
+    StartMeasurement,
+    /// `POST /api/measurement/stop`
+    StopMeasurement,
 }

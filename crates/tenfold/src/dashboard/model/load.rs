@@ -106,10 +106,17 @@ pub struct LoadStart {
     #[cfg_attr(test, ts(optional))]
     #[schema(max_length = 2000)]
     pub path: Option<String>,
-    /// GET without it.
+    /// GET without it, or POST with a `body`.
     #[cfg_attr(test, ts(optional))]
     #[schema(max_length = 20)]
     pub method: Option<String>,
+    /// Headers of each request, each as `Name: value`; 50 at most.
+    #[cfg_attr(test, ts(optional))]
+    pub headers: Option<Vec<String>>,
+    /// Body of each request, as it is.
+    #[cfg_attr(test, ts(optional))]
+    #[schema(max_length = 32_768)]
+    pub body: Option<String>,
     /// The goal: 95 % of the answers come within so many milliseconds.
     #[cfg_attr(test, ts(optional))]
     pub p95_ms: Option<f64>,

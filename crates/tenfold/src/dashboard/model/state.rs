@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use super::event::{End, Mark, PlanProgress, Rows, Tick};
 use super::inventory::{Action, App, Instance, InstanceState};
 use super::load::Load;
+use super::measurement::Measurement;
 use crate::document::resources::Machine;
 
 /// What a page needs when it opens. The events after `sequence` go on from here.
@@ -50,6 +51,8 @@ pub struct State {
     /// The load that runs, or ran last.
     pub load: Option<Load>,
     pub plan: Option<PlanProgress>,
+    /// The plan or cost that a page started, and that runs or ran last.
+    pub measurement: Option<Measurement>,
     /// The latest, oldest first.
     pub marks: Vec<Mark>,
     /// There once everything is over.
