@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vitest/config';
 
@@ -22,6 +23,9 @@ export default defineConfig(({ mode }) => ({
       },
     },
   },
-  resolve: process.env.VITEST ? { conditions: ['browser'] } : {},
+  resolve: {
+    alias: { 'd3-interpolate': fileURLToPath(new URL('src/charts/interpolate.ts', import.meta.url)) },
+    ...(process.env.VITEST ? { conditions: ['browser'] } : {}),
+  },
   test: { environment: 'happy-dom', include: ['src/**/*.test.ts'] },
 }));

@@ -243,3 +243,52 @@ for (const [name, scheme, size] of [
     await context.close();
   });
 }
+
+test('the slider of a plan stands under its counts, and no upright crosses a title', async ({ page }) => {
+  await page.goto(`file://${report('plan')}`);
+  const chart = page.getByRole('img', { name: /^Throughput and p95 over instances/ });
+  const slider = page.getByRole('slider', { name: 'Number of instances to read' });
+  for (const width of [375, 1280]) {
+    await page.setViewportSize({ width, height: 900 });
+    for (const key of ['Home', 'End']) {
+      await slider.press(key);
+      const [cursor, place] = [await chart.locator('.cursor').boundingBox(), await slider.boundingBox()];
+      const thumb = key === 'Home' ? (place?.x ?? 0) + 8 : (place?.x ?? 0) + (place?.width ?? 0) - 8;
+      expect(Math.abs((cursor?.x ?? 0) + (cursor?.width ?? 0) / 2 - thumb)).toBeLessThan(2);
+    }
+    const gap = await chart.locator('.cursor').getAttribute('d');
+    expect(gap).toMatch(/^M.*V.*M.*V/);
+  }
+});
+
+test('without JavaScript, words of a report are whole and nothing is wider than the window', async ({
+  browser,
+}) => {
+  for (const width of [375, 768, 1280]) {
+    const context = await browser.newContext({ javaScriptEnabled: false, viewport: { width, height: 900 } });
+    const page = await context.newPage();
+    for (const name of ['plan', 'load', 'cost']) {
+      await page.goto(`file://${report(name)}`);
+      // A cell's words, each in one line.
+      const broken = await page.locator('table').evaluateAll((tables) =>
+        tables.flatMap((table) => {
+          const walker = document.createTreeWalker(table, NodeFilter.SHOW_TEXT);
+          const found: string[] = [];
+          for (let text = walker.nextNode(); text; text = walker.nextNode()) {
+            for (const { index, 0: word } of (text.textContent ?? '').matchAll(/\S{1,40}/g)) {
+              const range = document.createRange();
+              range.setStart(text, index);
+              range.setEnd(text, index + word.length);
+              if (/^[\w./%]+$/.test(word) && range.getClientRects().length > 1) found.push(word);
+            }
+          }
+          return found;
+        }),
+      );
+      expect(broken).toEqual([]);
+      const main = await page.locator('main.plain').boundingBox();
+      expect((main?.x ?? 0) + (main?.width ?? 0)).toBeLessThanOrEqual(width);
+    }
+    await context.close();
+  }
+});

@@ -9,6 +9,7 @@ export interface Theme {
   muted: string;
   text: string;
   line: string;
+  panel: string;
 }
 
 const dark = window.matchMedia('(prefers-color-scheme: dark)');
@@ -60,12 +61,33 @@ export function themeOf(element: HTMLElement, scheme: Scheme): Theme {
     muted: colour('var(--muted)'),
     text: colour('var(--text)'),
     line: colour('var(--line)'),
+    panel: colour('var(--panel)'),
   }));
 }
 
 /** A pale colour for what lies below a line of this hue. It hides what is behind it. */
 export function paleOf(element: HTMLElement, scheme: Scheme, hue: string): string {
   return coloured(element, scheme, (colour) => colour(`color-mix(in srgb, var(--${hue}) 32%, var(--panel))`));
+}
+
+/** Stripes of a colour on another one. */
+export function hatchOf(stripe: string, ground: string): CanvasPattern | null {
+  const tile = document.createElement('canvas');
+  const size = Math.round(8 * devicePixelRatio);
+  [tile.width, tile.height] = [size, size];
+  const ink = tile.getContext('2d');
+  if (!ink) return null;
+  ink.fillStyle = ground;
+  ink.fillRect(0, 0, size, size);
+  ink.strokeStyle = stripe;
+  ink.lineWidth = size / 3;
+  ink.beginPath();
+  for (const from of [-size, 0, size]) {
+    ink.moveTo(from, size);
+    ink.lineTo(from + size, 0);
+  }
+  ink.stroke();
+  return ink.createPattern(tile, 'repeat');
 }
 
 function coloured<T>(element: HTMLElement, scheme: Scheme, take: (colour: (css: string) => string) => T): T {

@@ -16,7 +16,7 @@ export class Refused extends Error {
 
 /** Takes the token out of the URL, and out of the history of the browser. */
 export function takeToken() {
-  const token = /^#token=([0-9a-f]+)$/.exec(location.hash)?.[1];
+  const token = /^#token=(.+)$/.exec(location.hash)?.[1];
   if (!token) return;
   keepToken(token);
   history.replaceState(null, '', location.pathname);
@@ -24,6 +24,11 @@ export function takeToken() {
 
 export function keepToken(token: string) {
   sessionStorage.setItem(TOKEN, token.trim());
+}
+
+/** Whether a token was given, right or wrong. */
+export function hasToken(): boolean {
+  return (sessionStorage.getItem(TOKEN) ?? '') !== '';
 }
 
 export async function ask(path: string, options: RequestInit = {}): Promise<Response> {

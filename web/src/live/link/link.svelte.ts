@@ -3,7 +3,7 @@
 import type { InstanceHistory, LiveHistory, LiveState } from '../../model/bindings';
 import { type Snapshot, snapshotOf, withEvents } from '../model/snapshot';
 import { type Event, Parser } from '../model/stream';
-import { Refused, ask, get, said } from './api';
+import { Refused, ask, get, hasToken, said } from './api';
 
 export type Link = 'loading' | 'live' | 'lost' | 'paused' | 'refused' | 'ended';
 
@@ -95,6 +95,7 @@ class Live {
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof Refused && error.status === 401) {
+        this.reason = hasToken() ? 'This token is not the one of this address: copy it anew.' : '';
         this.link = 'refused';
         return;
       }

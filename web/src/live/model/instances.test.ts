@@ -4,6 +4,8 @@ import { type Row, difference, rowsOf, rowsWith, historiesWith, worstFirst } fro
 const row = (name: string, over: Partial<Row> = {}): Row => ({
   id: Number(name.slice(-1)),
   name,
+  place: `app/${name}`,
+  successor: null,
   app: 'app',
   address: '',
   pid: null,

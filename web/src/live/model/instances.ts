@@ -2,11 +2,15 @@
 
 import type { Instance, InstanceColumns, InstanceState, Rows } from '../../model/bindings';
 import { compareNames } from '../../model/names';
-import { time } from '../../model/number';
+import { grouped, rate, time } from '../../model/number';
 
 export interface Row {
   id: number;
   name: string;
+  /** Which of the instances that there are to be it is: a successor has the same. */
+  place: string;
+  /** What becomes of another process at the same place, while it is replaced. */
+  successor: string | null;
   app: string;
   address: string;
   pid: number | null;
@@ -44,7 +48,8 @@ export function rowsOf(instances: Instance[], before: Map<number, Row>): Map<num
       const { id, app, address, pid, started_ms: startedMs, warning } = instance;
       const known = before.get(id) ?? empty();
       const name = instance.display_name ?? instance.name;
-      return [id, { ...known, id, name, app, address, pid, startedMs, warning }];
+      const place = `${app}/${instance.name}`;
+      return [id, { ...known, id, name, place, successor: null, app, address, pid, startedMs, warning }];
     }),
   );
 }
@@ -76,7 +81,10 @@ export function rowsWith(before: Map<number, Row>, states: InstanceState[], chan
   return rows;
 }
 
-function empty(): Omit<Row, 'id' | 'name' | 'app' | 'address' | 'pid' | 'startedMs' | 'warning'> {
+function empty(): Omit<
+  Row,
+  'id' | 'name' | 'place' | 'successor' | 'app' | 'address' | 'pid' | 'startedMs' | 'warning'
+> {
   const none = { slots: null, inFlight: null, rate: null, failureRate: null, mean: null, p95: null };
   return { state: 'starting', ...none, cpu: null, memory: null, restarts: null };
 }
@@ -174,7 +182,7 @@ export function difference(rows: Row[]): string {
     said.push(`${first.name}${others} ${away.length > 1 ? 'get' : 'gets'} no requests (${first.state}).`);
   }
   const worst = worstOf(failing);
-  if (worst) said.push(`${worst.name} fails most: ${(worst.failureRate ?? 0).toFixed(1)} requests a second.`);
+  if (worst) said.push(`${worst.name} fails most: ${rate(worst.failureRate ?? 0)} requests a second.`);
   const typical = others[Math.floor(others.length / 2)]?.mean;
   if (slowest && typical !== undefined && slowest.mean > SLOWER * typical) {
     const ratio = slowest.mean / typical;
@@ -188,5 +196,7 @@ export function difference(rows: Row[]): string {
     const [least, most] = [times.at(-1)?.mean ?? 0, slowest?.mean ?? 0];
     return `${times.length === rows.length ? 'All' : times.length} instances answer alike: ${time(least)} to ${time(most)} a request.`;
   }
-  return serving.length === 1 ? '1 instance is ready.' : `All ${serving.length} instances are ready.`;
+  return serving.length === 1
+    ? '1 instance is ready.'
+    : `All ${grouped(serving.length)} instances are ready.`;
 }

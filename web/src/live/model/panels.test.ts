@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { SeriesName } from '../../model/bindings';
-import { livePanels } from './panels';
+import type { LiveLoad, SeriesName } from '../../model/bindings';
+import { livePanels, runSpan } from './panels';
 
 const NAMES: SeriesName[] = ['cpu_app', 'cpu_balancer', 'cpu_generator', 'cpu_other', 'cpu_dependencies'];
 const TIMELINE = {
@@ -21,4 +21,12 @@ test('the CPU of all parts stands against the cores, without parts that used non
   expect(cpu?.lines.map(({ name }) => name)).toEqual(['app', 'balancer', 'generator', 'others']);
   expect(cpu?.capacity).toEqual({ value: 2, words: '2 cores' });
   expect(livePanels(TIMELINE, [], 1)[0]?.capacity?.words).toBe('1 core');
+});
+
+test('the charts may show this run alone', () => {
+  const at = [100, 110, 120, 130];
+  const load = { started_at: new Date(112_000).toISOString(), elapsed_ms: 10_000 } as LiveLoad;
+  expect(runSpan(at, { ...load, state: 'running' })).toEqual([112, 130]);
+  expect(runSpan(at, { ...load, state: 'ended' })).toEqual([112, 122]);
+  expect(runSpan(at, null)).toEqual([100, 130]);
 });

@@ -2,7 +2,8 @@
 
 import { isKnown, perSecond, whole } from '../../charts/panels';
 import type { Event, Line, Panel } from '../../charts/TimePanel.svelte';
-import type { Mark, SeriesName } from '../../model/bindings';
+import type { LiveLoad, Mark, SeriesName } from '../../model/bindings';
+import { timeOfDay } from '../../model/moment';
 import { counted, time } from '../../model/number';
 import { type Timeline, column } from './timeline';
 
@@ -11,7 +12,11 @@ export const SPANS = [
   { minutes: 5, words: 'the last 5 minutes' },
   { minutes: 15, words: 'the last 15 minutes' },
   { minutes: 0, words: 'the last hour' },
+  { minutes: -1, words: 'this run' },
 ];
+
+/** In place of minutes: from the beginning of the load to its end. */
+export const THIS_RUN = -1;
 
 const DASHES: Record<string, number[]> = {
   p75: [10, 3],
@@ -77,7 +82,7 @@ export function livePanels(timeline: Timeline, percentiles: string[], coresOfMac
         line('balancer', 'latency', 'cpu_balancer', cores, [8, 3]),
         line('generator', 'users', 'cpu_generator', cores, [6, 3]),
         line('others', 'queue', 'cpu_other', cores, [2, 3]),
-        line('stolen', 'muted', 'cpu_steal', cores, [8, 3]),
+        { ...line('stolen', 'text', 'cpu_steal', cores, [1, 2]), hatched: true },
       ],
       capacity: { value: coresOfMachine, words: counted(coresOfMachine, 'core') },
     },
@@ -91,19 +96,24 @@ export function eventsOf(marks: Mark[]): Event[] {
   return marks.map(({ time_ms, text }) => ({
     at: time_ms / 1000,
     text: `${liveMoment(time_ms / 1000)} ${text}`,
+    label: text,
   }));
 }
 
 /** A time of the day. */
-export function liveMoment(at: number): string {
-  const date = new Date(at * 1000);
-  return [date.getHours(), date.getMinutes(), date.getSeconds()]
-    .map((part) => part.toString().padStart(2, '0'))
-    .join(':');
-}
+export const liveMoment = timeOfDay;
 
 /** The last minutes; less if there is less. 0 is all. */
 export function spanOf(at: number[], minutes: number): [number, number] | null {
   const now = at.at(-1) ?? 0;
   return minutes === 0 ? [at[0] ?? 0, now] : [Math.max(at[0] ?? 0, now - minutes * 60), now];
+}
+
+/** From the beginning of the load that runs, or ran last, to its end. Without a load it is all. */
+export function runSpan(at: number[], load: LiveLoad | null): [number, number] | null {
+  const [first, now] = [at[0] ?? 0, at.at(-1) ?? 0];
+  if (!load) return [first, now];
+  const began = Date.parse(load.started_at) / 1000;
+  const ended = load.state === 'ended' ? began + load.elapsed_ms / 1000 : now;
+  return [Math.max(first, began), Math.max(first, began, Math.min(now, ended))];
 }

@@ -65,6 +65,9 @@ export function withEvents(snapshot: Snapshot, events: Event[]): Snapshot {
       case 'plan':
         live.plan = event.data;
         break;
+      case 'measurement':
+        live.measurement = event.data;
+        break;
       case 'end':
         live.end = event.data;
         break;

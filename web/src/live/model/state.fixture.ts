@@ -25,6 +25,7 @@ export const EMPTY_STATE: LiveState = {
   rows: null,
   load: null,
   plan: null,
+  measurement: null,
   marks: [],
   end: null,
 };

@@ -6,6 +6,7 @@ import type {
   Hello,
   LiveLoad,
   Mark,
+  Measurement,
   PlanProgress,
   Reset,
   Rows,
@@ -21,6 +22,7 @@ export type Event = { id: number | null } & (
   | { name: 'mark'; data: Mark }
   | { name: 'load'; data: LiveLoad }
   | { name: 'plan'; data: PlanProgress }
+  | { name: 'measurement'; data: Measurement }
   | { name: 'end'; data: End }
 );
 
