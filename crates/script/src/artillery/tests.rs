@@ -55,6 +55,8 @@ fn phases_become_arrivals_of_sessions() {
     assert_eq!(poisson.spacing, Spacing::Poisson);
     let none = read("", STEP).unwrap();
     assert_eq!(none.phases[0].flow, Flow::Count(1));
+    let ramp = read("phases: [{duration: 4, rampTo: 4}]", STEP).unwrap();
+    assert_eq!(ramp.phases[0].flow, Flow::Stairs { from: 0.0, to: 4.0 });
 }
 
 #[test]
