@@ -25,6 +25,7 @@ mod memory;
 mod nginx;
 mod open_connections;
 mod operation;
+mod overload;
 mod plan;
 mod plan_behind;
 mod report;

@@ -59,6 +59,7 @@ pub use session::player::{Hook, Order, RequestName, Scenarios, SessionAnswer, Se
 pub use session::script_report::{Check, Metrics, ScriptReport, Summary};
 pub use tls::client::{Resumption, Tls, Trust};
 pub use verdict::judgement::Verdict;
+pub use verdict::overload::Overload;
 pub use verdict::reason::Reason;
 pub use verdict::steady_state::Series;
 pub use verdict::warm_up::WarmUp;

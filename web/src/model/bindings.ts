@@ -531,6 +531,10 @@ requests_unanswered: number | null,
  */
 overloaded: boolean, 
 /**
+ * What the overloaded target was offered in the whole run, until the arrivals were over.
+ */
+overload?: Overload, 
+/**
  * Arrivals turned away because too many were in the system.
  */
 dropped: number, 

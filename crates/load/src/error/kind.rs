@@ -111,6 +111,11 @@ impl ErrorKind {
         }
     }
 
+    /// Nobody waits any longer for an answer.
+    pub(crate) fn is_timeout(self) -> bool {
+        matches!(self, ErrorKind::Timeout | ErrorKind::ConnectTimeout)
+    }
+
     /// There was no connection.
     pub(crate) fn is_connect_failure(self) -> bool {
         matches!(

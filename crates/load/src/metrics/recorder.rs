@@ -159,8 +159,9 @@ impl Recorder {
     }
 
     pub(crate) fn taken_up(&mut self) {
-        if let Some((tally, _)) = self.open() {
+        if let Some((tally, window)) = self.open() {
             tally.taken_up += 1;
+            window.sent += 1;
         }
     }
 
@@ -308,6 +309,8 @@ impl Recorder {
                 tally.note_status(status);
             }
             window.errors += 1;
+            window.lost += u64::from(status.is_none());
+            window.abandoned += u64::from(kind.is_timeout());
         }
         if let Some(sent) = sent {
             self.settle(sent, |_| {});

@@ -78,6 +78,12 @@ pub(crate) struct WindowTally {
     pub(crate) answered: u64,
     pub(crate) errors: u64,
     pub(crate) due: u64,
+    /// Requests that had a connection, or were allowed to open one.
+    pub(crate) sent: u64,
+    /// Failures without an answer.
+    pub(crate) lost: u64,
+    /// Those of them that reached a timeout.
+    pub(crate) abandoned: u64,
     pub(crate) service: Nanos,
     pub(crate) response: Nanos,
     pub(crate) gauges: Gauges,
@@ -117,6 +123,9 @@ impl WindowTally {
         self.answered += other.answered;
         self.errors += other.errors;
         self.due += other.due;
+        self.sent += other.sent;
+        self.lost += other.lost;
+        self.abandoned += other.abandoned;
         self.service += other.service;
         self.response += other.response;
         self.gauges.users += other.gauges.users;
@@ -141,6 +150,9 @@ impl WindowTally {
             answered: self.answered + later.answered,
             errors: self.errors + later.errors,
             due: self.due + later.due,
+            sent: self.sent + later.sent,
+            lost: self.lost + later.lost,
+            abandoned: self.abandoned + later.abandoned,
             service: self.service + later.service,
             response: self.response + later.response,
             gauges: later.gauges,

@@ -19,7 +19,7 @@ use crate::session::script_report::ScriptReport;
 use crate::verdict::judgement::{ERRORS_SUSPECT, RunFigures, Verdict};
 use crate::verdict::judging::Judging;
 use crate::verdict::littles_law::LittlesLaw;
-use crate::verdict::overload::is_overloaded;
+use crate::verdict::overload::{Overload, Source};
 use crate::verdict::reason::Reason;
 use crate::verdict::unanswered::Unanswered;
 use crate::verdict::warm_up::{WarmUp, WarmUpCut};
@@ -69,8 +69,8 @@ pub struct Report {
     pub sent: u64,
     /// Requests under way at the end of the run, in the generator or in the target.
     pub unanswered: u64,
-    /// Whether arrivals came faster than the target answered. Then the percentiles are lower bounds.
-    pub is_overloaded: bool,
+    /// What the target was offered if it did not keep up. Then the percentiles are lower bounds.
+    pub overload: Option<Overload>,
     /// Arrivals that the limit of their phase dropped. They are not due.
     pub dropped: u64,
     /// Requests of paced users that began late because of a slow answer before. Their response time counts from
@@ -155,6 +155,9 @@ pub(crate) struct RunContext {
     pub(crate) connection_limit: usize,
     pub(crate) counting: Counting,
     pub(crate) judging: Judging,
+    pub(crate) source: Source,
+    /// The longest that one request may take.
+    pub(crate) timeout: Nanos,
     /// Its pauses.
     pub(crate) load_clock: PausableClock,
     /// The planned users of a closed workload that was not marked or steered.
@@ -220,14 +223,19 @@ impl Report {
         self.error_count() as f64 / self.requests.max(1) as f64
     }
 
-    /// Requests sent over requests due; 1 if none was due. For an overloaded target, requests that ended over
+    /// Requests sent over requests due; 1 if none was due. For an overloaded target, requests answered over
     /// requests due.
     pub fn achieved_ratio(&self) -> f64 {
-        let achieved = if self.is_overloaded { self.requests } else { self.sent };
-        match self.due {
-            0 => 1.0,
-            due => (achieved as f64 / due as f64).min(1.0),
+        match (self.overload, self.due) {
+            (Some(overload), _) => overload.answered_share(),
+            (None, 0) => 1.0,
+            (None, due) => (self.sent as f64 / due as f64).min(1.0),
         }
+    }
+
+    /// Whether more was offered than the target answered.
+    pub fn is_overloaded(&self) -> bool {
+        self.overload.is_some()
     }
 
     /// Requests that succeeded.
@@ -269,8 +277,10 @@ impl Report {
     }
 
     pub(crate) fn merge(context: RunContext, threads: &[Snapshot]) -> Report {
-        let warm_up = WarmUpCut::of(context.judging, context.since, threads);
         let whole = sum(threads, context.since);
+        let overload =
+            Overload::of(context.source, &merge_windows(threads), &whole, context.timeout);
+        let warm_up = WarmUpCut::of(context.judging, overload.as_ref(), context.since, threads);
         let tally =
             if warm_up.at > context.since { sum(threads, warm_up.at) } else { whole.clone() };
         let mut windows = merge_windows(threads);
@@ -310,7 +320,6 @@ impl Report {
             ..figures(&context, threads, &usage, &tally, &errors, seconds)
         };
         let reasons = figures.reasons();
-        let is_overloaded = is_overloaded(&measured.clone().collect::<Vec<_>>(), &tally, length);
         let waits: Option<Vec<Nanos>> = usage.iter().map(|usage| usage.run_wait).collect();
         Report {
             engine: context.engine,
@@ -332,7 +341,7 @@ impl Report {
             due: tally.due,
             sent: tally.taken_up,
             unanswered: unanswered.len() as u64,
-            is_overloaded,
+            overload,
             dropped: tally.dropped,
             late: tally.late,
             in_system: occupancy as f64 / length.max(1) as f64,

@@ -24,6 +24,7 @@ use crate::metrics::window::Window;
 use crate::run::report::{Counting, Report, RunContext};
 use crate::session::player::Scenarios;
 use crate::verdict::judging::Judging;
+use crate::verdict::overload::Source;
 use crate::workload::arrivals::Arrivals;
 use crate::workload::plan::Plan;
 use crate::workload::rate_curve::RateCurve;
@@ -48,6 +49,7 @@ pub struct Run {
     connection_limit: usize,
     counting: Counting,
     judging: Judging,
+    timeout: Nanos,
     max_errors: f64,
     /// What the sessions do, and the configuration for the hook after the load.
     pub(super) script: Option<(Arc<dyn Scenarios>, Config)>,
@@ -85,6 +87,7 @@ impl Run {
                 Workload::Open { .. } => Counting::Ends,
             },
             judging: config.judging(&plan, start),
+            timeout: nanos(config.timeout),
             max_errors: config.max_errors,
         };
         for (thread, driver) in drivers.into_iter().enumerate() {
@@ -194,6 +197,13 @@ impl Run {
             (None, false, Plan::Closed(user_count)) => (self.judging, Some(*user_count)),
             (None, false, Plan::Open(_)) => (self.judging, None),
         };
+        let source = match &steering.plan {
+            Plan::Closed(_) => Source::Users,
+            Plan::Open(curve) => {
+                let end = curve.ends_at().and_then(|end| steering.load_clock.real(end));
+                Source::Arrivals(end.unwrap_or(Nanos::MAX))
+            }
+        };
         RunContext {
             started_at: self.epoch + Duration::from_nanos(since),
             since,
@@ -203,6 +213,8 @@ impl Run {
             // Before a mark, the queue of the first users is still building.
             counting: if since > self.start { self.counting } else { Counting::Ends },
             judging,
+            source,
+            timeout: self.timeout,
             load_clock: steering.load_clock,
             users,
             max_errors: self.max_errors,

@@ -62,6 +62,17 @@ const FAR_BY_RANKS: f64 = 3.3;
 impl Steadiness {
     /// Judges a time series from `from` on.
     pub(crate) fn of(time_series: &TimeSeries, since: Nanos, from: Nanos) -> Steadiness {
+        let both = [Series::Throughput, Series::ResponseTime];
+        Steadiness::by(&both, time_series, since, from)
+    }
+
+    /// Judges these series alone.
+    pub(crate) fn by(
+        judged: &[Series],
+        time_series: &TimeSeries,
+        since: Nanos,
+        from: Nanos,
+    ) -> Steadiness {
         let ticks = time_series.ticks_from(from);
         let all: u64 = ticks.iter().map(|tick| tick.answered).sum();
         let size = (MIN_BATCH_REQUESTS * ticks.len() as u64)
@@ -74,9 +85,8 @@ impl Steadiness {
         let seconds = (size as u64 * time_series.width()) as f64 / SECOND as f64;
         let rates: Vec<f64> = batches.iter().map(|b| b.answered as f64 / seconds).collect();
         let mut cut = (0, if from > since { Series::Users } else { Series::Throughput });
-        for (series, values) in
-            [(Series::Throughput, rates), (Series::ResponseTime, times(&batches))]
-        {
+        let all = [(Series::Throughput, rates), (Series::ResponseTime, times(&batches))];
+        for (series, values) in all.into_iter().filter(|(series, _)| judged.contains(series)) {
             let end = truncation(&values);
             let (early, late) = (median(&values[..end]), median(&values[end..]));
             // A target that no longer answers is in no steady state.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::judging::Judging;
+use super::overload::Overload;
 use super::steady_state::{Series, Steadiness};
 use crate::clock::time::Nanos;
 use crate::metrics::snapshot::Snapshot;
@@ -29,8 +30,14 @@ pub(crate) struct WarmUpCut {
 }
 
 impl WarmUpCut {
-    /// `since` is when the measuring began.
-    pub(crate) fn of(judging: Judging, since: Nanos, threads: &[Snapshot]) -> WarmUpCut {
+    /// `since` is when the measuring began. A target that does not keep up answers ever more slowly. That is no
+    /// warm-up, so only its throughput is judged.
+    pub(crate) fn of(
+        judging: Judging,
+        overload: Option<&Overload>,
+        since: Nanos,
+        threads: &[Snapshot],
+    ) -> WarmUpCut {
         let none = |steadiness| WarmUpCut { at: since, by: Series::Throughput, steadiness };
         let (Judging::Steadiness(from) | Judging::WarmUp(from)) = judging else {
             return none(Steadiness::Unknown);
@@ -47,7 +54,10 @@ impl WarmUpCut {
             // Most of the run was a ramp.
             return none(Steadiness::Unknown);
         }
-        let steadiness = Steadiness::of(&time_series, since, from);
+        let steadiness = match overload {
+            None => Steadiness::of(&time_series, since, from),
+            Some(_) => Steadiness::by(&[Series::Throughput], &time_series, since, from),
+        };
         let (Steadiness::After(wanted, by), Judging::WarmUp(_)) = (steadiness, judging) else {
             return none(steadiness);
         };

@@ -68,6 +68,10 @@ pub struct Document {
     pub requests_unanswered: Option<u64>,
     /// Arrivals came faster than the target answered: the percentiles are lower bounds.
     pub overloaded: bool,
+    /// What the overloaded target was offered in the whole run, until the arrivals were over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub overload: Option<Overload>,
     /// Arrivals turned away because too many were in the system.
     pub dropped: u64,
     /// Requests of paced users that began late.
@@ -129,6 +133,22 @@ pub struct WarmUp {
     pub length_s: f64,
     /// What took longest to become steady: users, throughput or response_time.
     pub by: String,
+}
+
+/// More was offered than the target answered. The whole run counts, also a warm-up.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Overload {
+    /// Until the arrivals were over.
+    pub duration_s: f64,
+    pub offered: u64,
+    pub sent: u64,
+    /// Complete answers, of any status.
+    pub answered: u64,
+    /// Without an answer, most of them by a timeout.
+    pub failed: u64,
+    /// Under way, in the generator or in the target.
+    pub unanswered: u64,
 }
 
 /// The part of a run that a window belongs to.
@@ -271,7 +291,8 @@ impl Document {
             requests_offered: Some(report.due),
             requests_sent: Some(report.sent),
             requests_unanswered: Some(report.unanswered),
-            overloaded: report.is_overloaded,
+            overloaded: report.is_overloaded(),
+            overload: report.overload.map(Overload::from),
             dropped: report.dropped,
             late: report.late,
             in_system: Some(report.in_system),
@@ -460,6 +481,21 @@ impl From<&load::Window> for Window {
             bytes: window.bytes,
             response_ms: times(histogram.counts()),
             histogram: EncodedHistogram::of(histogram.counts()),
+        }
+    }
+}
+
+// === impl Overload ===
+
+impl From<load::Overload> for Overload {
+    fn from(overload: load::Overload) -> Overload {
+        Overload {
+            duration_s: overload.seconds,
+            offered: overload.offered,
+            sent: overload.sent,
+            answered: overload.answered,
+            failed: overload.failed,
+            unanswered: overload.unanswered,
         }
     }
 }

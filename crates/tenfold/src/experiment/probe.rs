@@ -151,7 +151,7 @@ impl Probe {
     fn is_precise(&self, report: &Report) -> bool {
         let is_open = matches!(self.workload, load::Workload::Open { .. });
         relative_error(report) <= self.timing.precision
-            || (is_open && !report.is_overloaded && response_error(report) <= RESPONSE_PRECISION)
+            || (is_open && !report.is_overloaded() && response_error(report) <= RESPONSE_PRECISION)
     }
 
     fn is_warm(&self, elapsed: Duration, so_far: impl Fn() -> Report) -> Result<bool, Abort> {

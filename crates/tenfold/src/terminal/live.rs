@@ -47,9 +47,17 @@ pub struct View {
     /// Share of a core that the busiest generator thread takes.
     pub busiest_thread: f64,
     pub verdict: Verdict,
+    pub capacity: Capacity,
     pub reasons: Vec<String>,
     /// A number that is being typed, to become the load.
     pub typed: String,
+}
+
+/// Whether the target keeps up with what is offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capacity {
+    KeepsUp,
+    Overloaded,
 }
 
 /// Whether requests go out.
@@ -133,6 +141,7 @@ impl View {
             generator_cores: report.cpu_seconds / report.duration.as_secs_f64().max(1e-3),
             busiest_thread: report.busiest_thread,
             verdict: report.verdict.into(),
+            capacity: if report.is_overloaded() { Capacity::Overloaded } else { Capacity::KeepsUp },
             reasons: report.reasons.iter().map(ToString::to_string).collect(),
             typed: String::new(),
         }

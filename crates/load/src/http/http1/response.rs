@@ -200,11 +200,55 @@ fn parse_head(
     body: AnswerBody,
     sink: &mut (impl ResponseSink + ?Sized),
 ) -> Result<Option<Head>, Fault> {
+    match parse_lines(bytes, bytes, body, sink) {
+        Err(Fault::Malformed) => match unfolded(bytes) {
+            Some(lines) => parse_lines(&lines, bytes, body, sink),
+            None => Err(Fault::Malformed),
+        },
+        parsed => parsed,
+    }
+}
+
+/// The head with its folded lines joined; `None` without any. A user agent must accept them, and reads each fold as
+/// blanks (RFC 9112, 5.2). The first field cannot be folded onto the status line (2.2). Lengths stay.
+fn unfolded(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut lines = bytes.to_vec();
+    let ends = |bytes: &[u8], from: usize| bytes[from..].iter().position(|b| *b == b'\n');
+    let mut start = ends(bytes, 0)? + 1;
+    let mut folds = 0;
+    while let Some(length) = ends(bytes, start) {
+        let end = start + length;
+        if matches!(&bytes[start..end], b"" | b"\r") {
+            break;
+        }
+        // A status line that is followed by a blank is left to the parser, which refuses it.
+        if folds == 0 && bytes[start].is_ascii_whitespace() {
+            return None;
+        }
+        if matches!(bytes.get(end + 1), Some(b' ' | b'\t')) {
+            folds += 1;
+            lines[end] = b' ';
+            if bytes[end - 1] == b'\r' {
+                lines[end - 1] = b' ';
+            }
+        }
+        start = end + 1;
+    }
+    (folds > 0).then_some(lines)
+}
+
+/// Reads `lines`, which arrived as `bytes`.
+fn parse_lines(
+    lines: &[u8],
+    bytes: &[u8],
+    body: AnswerBody,
+    sink: &mut (impl ResponseSink + ?Sized),
+) -> Result<Option<Head>, Fault> {
     let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut response = httparse::Response::new(&mut []);
     let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
         &mut response,
-        bytes,
+        lines,
         &mut headers,
     );
     match parsed {

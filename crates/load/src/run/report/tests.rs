@@ -55,6 +55,8 @@ fn context() -> RunContext {
         judging: Judging::Law,
         load_clock: PausableClock::default(),
         users: None,
+        source: Source::Users,
+        timeout: 10 * SECOND,
         max_errors: 0.0,
     }
 }

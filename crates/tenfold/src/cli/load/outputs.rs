@@ -92,7 +92,9 @@ impl OutputArguments {
         };
         if taken || self.format != Format::Text {
             // Forms without a place for it.
-            for complaint in report::complaints(document) {
+            for complaint in
+                report::overload(document).into_iter().chain(report::complaints(document))
+            {
                 output::tell(format_args!("tenfold: {complaint}"));
             }
         }

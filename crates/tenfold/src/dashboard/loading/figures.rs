@@ -24,7 +24,7 @@ pub fn of(
     let seconds = report.duration.as_secs_f64();
     let response = times(report.response.counts());
     let verdict = Verdict::from(report.verdict);
-    let (status, sentence) = judged(response.p95, goal_p95_ms, verdict, report.is_overloaded);
+    let (status, sentence) = judged(response.p95, goal_p95_ms, verdict, report.is_overloaded());
     Load {
         id,
         state: phase(order, present, users != users_goal),

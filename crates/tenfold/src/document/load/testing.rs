@@ -71,6 +71,7 @@ pub fn document() -> Document {
         requests_sent: Some(104),
         requests_unanswered: Some(0),
         overloaded: false,
+        overload: None,
         dropped: 0,
         late: 0,
         in_system: Some(2.0),

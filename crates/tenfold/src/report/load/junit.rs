@@ -7,7 +7,7 @@ use load::visible;
 use quick_xml::Writer;
 use quick_xml::events::BytesText;
 
-use super::{summary, text};
+use super::{overload, summary, text};
 use crate::document::load::Document;
 use crate::document::verdict::Verdict;
 
@@ -49,6 +49,10 @@ pub fn junit(document: &Document) -> anyhow::Result<String> {
                 let run = summary(document);
                 let property = [("name", "summary"), ("value", &visible(&run))];
                 xml.create_element("property").with_attributes(property).write_empty()?;
+                if let Some(overload) = overload(document) {
+                    let property = [("name", "overload"), ("value", overload.as_str())];
+                    xml.create_element("property").with_attributes(property).write_empty()?;
+                }
                 Ok(())
             })?;
             cases.iter().try_for_each(|case| case.write(xml, document))?;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::text::counted;
+use super::text::{counted, overload};
 use crate::document::load::Document;
 use crate::document::times::Times;
 use crate::document::verdict::Verdict;
@@ -24,6 +24,9 @@ pub fn markdown(document: &Document) -> String {
             Verdict::Invalid => "invalid",
         }
     );
+    if let Some(overload) = overload(document) {
+        let _ = write!(out, "\n**{}**\n", escaped(&overload));
+    }
     for reason in &document.verdict_reasons {
         let _ = write!(out, "\n- {}", escaped(reason));
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::document::histogram::EncodedHistogram;
 use crate::document::load::testing::{document, histogram};
-use crate::document::load::{Document, Histograms, Stage, WarmUp, Window};
+use crate::document::load::{Document, Histograms, Overload, Stage, WarmUp, Window};
 use crate::document::verdict::Verdict;
 
 // Each is one of the tool's own kinds, so that no failure hides.
@@ -62,8 +62,23 @@ fn overload_comes_first_and_percentiles_are_lower_bounds() {
     assert!(text.contains(counts), "{text}");
     assert!(text.contains("\nThe throughput is valid; the percentiles are lower bounds"), "{text}");
     assert!(summary(&document).ends_with(", overloaded"), "{}", summary(&document));
+    let overload = Overload {
+        duration_s: 24.0,
+        offered: 312,
+        sent: 312,
+        answered: 194,
+        failed: 9,
+        unanswered: 109,
+    };
+    let told = Document { overload: Some(overload), ..document };
+    let first = "The target is overloaded: it answers 8.08 of the 13.0 requests/s that come (312 offered, 312 sent, \
+                 194 answered, 9 failed, 109 unanswered), so the percentiles are lower bounds.";
+    assert!(super::text(&told).starts_with(&format!("{first}\n")), "{}", super::text(&told));
+    assert!(markdown(&told).contains(&format!("\n**{first}**\n")), "{}", markdown(&told));
+    assert!(junit(&told).unwrap().contains(&format!("name=\"overload\" value=\"{first}\"")));
     // A few are always under way when a run ends.
-    let sound = Document { requests_unanswered: Some(1), overloaded: false, ..document };
+    let sound =
+        Document { requests_unanswered: Some(1), overloaded: false, overload: None, ..told };
     assert!(!super::text(&sound).contains("offered"), "{}", super::text(&sound));
 }
 

@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::document::load::Document;
-use crate::document::load::WarmUp;
+use crate::document::load::{Document, Overload, WarmUp};
 use crate::document::verdict::Verdict;
 use crate::report::table::Table;
 use crate::words::number::{duration, grouped, rate, time};
@@ -107,15 +106,32 @@ fn paused(seconds: f64) -> String {
     if seconds > 0.0 { format!(" (paused for {} of it)", duration(seconds)) } else { String::new() }
 }
 
-/// Says first that the target is overloaded.
+/// Says first that the target is overloaded: what it was offered in the whole run, and what became of it.
 pub fn overload(document: &Document) -> Option<String> {
-    document.overloaded.then(|| {
+    let said = |answered, offered, rest: &str| {
         format!(
-            "The target is overloaded: it answers {} of the {} requests/s that come.",
-            rate(document.throughput),
-            rate(document.offered)
+            "The target is overloaded: it answers {} of the {} requests/s that come{rest}.",
+            rate(answered),
+            rate(offered)
         )
-    })
+    };
+    match &document.overload {
+        Some(overload) => {
+            let per_second = |count: u64| count as f64 / overload.duration_s.max(1e-3);
+            let Overload { offered, sent, answered, failed, unanswered, .. } = *overload;
+            let failed = match failed {
+                0 => String::new(),
+                failed => format!(", {failed} failed"),
+            };
+            let counts = format!(
+                " ({offered} offered, {sent} sent, {answered} answered{failed}, {unanswered} unanswered), so \
+                 the percentiles are lower bounds"
+            );
+            Some(said(per_second(answered), per_second(offered), &counts))
+        }
+        // Earlier documents know no more.
+        None => document.overloaded.then(|| said(document.throughput, document.offered, "")),
+    }
 }
 
 /// Counts of requests offered, sent and answered, where these differ.
@@ -124,6 +140,7 @@ fn requests(document: &Document) -> String {
     let all = (document.requests_offered, document.requests_sent, document.requests_unanswered);
     if let (Some(offered), Some(sent), Some(unanswered)) = all
         && offered > 0
+        && document.overload.is_none()
         && (document.overloaded || (offered - sent.min(offered)) as f64 > NOTABLE * offered as f64)
     {
         return format!(

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Dataset, GraphType, Paragraph, Row, Table};
 
 use super::keys::HELP;
-use super::{Figures, View};
+use super::{Capacity, Figures, View};
 use crate::document::verdict::Verdict;
 use crate::terminal::chart;
 use crate::words::number::{rate, time};
@@ -118,8 +118,11 @@ fn generator(view: &View) -> Paragraph<'_> {
         )),
         Span::styled(word, color),
     ]);
+    let overload = (view.capacity == Capacity::Overloaded).then(|| {
+        Line::from("the target is overloaded: requests come faster than they are answered".red())
+    });
     let reasons = view.reasons.iter().map(|reason| Line::from(format!("  {reason}").dim()));
-    Paragraph::new(std::iter::once(first).chain(reasons).collect::<Vec<_>>())
+    Paragraph::new(std::iter::once(first).chain(overload).chain(reasons).collect::<Vec<_>>())
 }
 
 fn draw_chart(

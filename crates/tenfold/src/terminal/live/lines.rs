@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::View;
+use super::{Capacity, View};
 use crate::words::number::{rate, time};
 
 /// What was asked in the last second, what came of it, and what went wrong so far.
@@ -17,6 +17,9 @@ pub fn line(view: &View) -> String {
         if let Some(ms) = ms {
             let _ = write!(out, "  {name} {}", time(ms / 1e3));
         }
+    }
+    if view.capacity == Capacity::Overloaded {
+        out.push_str("  overloaded");
     }
     for (kind, count) in &view.errors {
         let _ = write!(out, "  {kind} {count}");

@@ -38,6 +38,7 @@ fn view() -> View {
         generator_cores: 0.42,
         busiest_thread: 0.85,
         verdict: Verdict::Suspect,
+        capacity: Capacity::KeepsUp,
         reasons: vec!["a generator thread was busy".to_owned()],
         typed: String::new(),
     }
@@ -160,6 +161,15 @@ fn a_panic_restores_the_terminal_before_its_message() {
     let (on_screen, after) = text.split_once("\x1b[?1049l").unwrap_or_else(|| panic!("{text}"));
     assert!(on_screen.contains("\x1b[?1049h") && !on_screen.contains("nobody knows"), "{text}");
     assert!(after.contains("and nobody knows why"), "{text}");
+}
+
+#[test]
+fn an_overload_shows_while_it_lasts() {
+    let overloaded = View { capacity: Capacity::Overloaded, ..view() };
+    let screen = drawing(&overloaded, 80, 24, Help::Hidden);
+    assert!(screen.contains("the target is overloaded: requests come faster"), "{screen}");
+    assert!(line(&overloaded).contains("  overloaded"), "{}", line(&overloaded));
+    assert!(!line(&view()).contains("overloaded"));
 }
 
 #[test]

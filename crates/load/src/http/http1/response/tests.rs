@@ -48,6 +48,26 @@ fn answer(text: &str) -> Outcome {
 
 const HELLO: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
+// RFC 9112, 5.2.
+#[test]
+fn a_folded_field_is_read_as_one_with_blanks() {
+    for head in [
+        "HTTP/1.1 200 OK\r\nX-Note: a,\r\n  b\r\nContent-Length: 5\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length:\r\n\t5\r\n\r\n",
+        "HTTP/1.1 200 OK\nContent-Length: 5\nX-Note: a\n \n b\n\n",
+    ] {
+        // A body that begins with a blank is no fold.
+        for body in ["hello", " \r\n x"] {
+            let text = format!("{head}{body}");
+            assert_eq!(answer(&text), Outcome::Answer(200, Reuse::Yes, text.len()), "{text:?}");
+        }
+    }
+    let close = "HTTP/1.1 200 OK\r\nConnection: x,\r\n close\r\nContent-Length: 0\r\n\r\n";
+    assert_eq!(answer(close), Outcome::Answer(200, Reuse::No, close.len()));
+    let status = "HTTP/1.1 200 OK\r\n folded\r\nContent-Length: 0\r\n\r\n";
+    assert_eq!(answer(status), Outcome::Fault(Fault::Malformed), "2.2");
+}
+
 #[test]
 fn content_length_ends_the_answer() {
     assert_eq!(answer(HELLO), Outcome::Answer(200, Reuse::Yes, HELLO.len()));

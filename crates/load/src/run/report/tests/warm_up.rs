@@ -48,6 +48,8 @@ fn report(judging: Judging) -> Report {
         counting: Counting::Ends,
         judging,
         users: None,
+        source: Source::Users,
+        timeout: 10 * SECOND,
         max_errors: 0.0,
     };
     Report::merge(context, &[thread(), thread()])
