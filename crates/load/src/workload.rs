@@ -8,6 +8,7 @@ pub(crate) mod rate;
 pub(crate) mod rate_curve;
 pub(crate) mod schedule;
 pub(crate) mod spec;
+mod strata;
 pub(crate) mod thread_share;
 pub(crate) mod trace;
 pub(crate) mod user_count;

@@ -53,6 +53,9 @@ pub enum Spacing {
     Even,
     /// With exponential gaps, as many independent users make them.
     Poisson,
+    /// As a Poisson process of which the number of arrivals in each phase is known: as many as its rate says, at
+    /// independent uniform times. A phase without an end is pure Poisson.
+    Stratified,
 }
 
 impl Phase {

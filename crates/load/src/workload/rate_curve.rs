@@ -56,6 +56,18 @@ impl RateCurve {
         self.segments[*cursor].time_of(count)
     }
 
+    /// N at the first end of a phase that is above `count`; infinite in a phase without an end. `None` after all of
+    /// them.
+    pub(crate) fn phase_end_after(&self, count: f64) -> Option<f64> {
+        let is_last = |pair: &[RateSegment]| pair[0].phase != pair[1].phase;
+        let inner = self.segments.windows(2).filter(|pair| is_last(pair)).map(|pair| pair[0].after);
+        let last = match self.ends_at() {
+            Some(_) => self.segments.last().map(|segment| segment.after),
+            None => Some(f64::INFINITY),
+        };
+        inner.chain(last).find(|end| *end > count)
+    }
+
     /// The rate at a time.
     pub(crate) fn rate_at(&self, at: Nanos) -> Rate {
         match self.ends_at() {

@@ -2,17 +2,19 @@
 //!
 //! Evenly spaced arrivals are due where N(t), the integral of the rate, is a whole number. Arrivals of a
 //! Poisson process are due where N(t) is a sum of exponential gaps of mean 1. This is the time-change of a
-//! unit Poisson process.
+//! unit Poisson process. Stratified arrivals are due where N(t) is one of as many independent uniform values in each
+//! phase as N grows there. A Poisson process has just these times, given how many there are.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use rand::{RngExt, SeedableRng};
 
 use super::phase::Spacing;
 use super::rate_curve::RateCurve;
 use super::spec::Workload;
+use super::strata::{Strata, exponential};
 use super::thread_share::ThreadShare;
 use crate::clock::time::Nanos;
 
@@ -34,6 +36,7 @@ pub(crate) struct Schedule {
 enum Gaps {
     Even { stride: f64 },
     Poisson { random: Box<SmallRng>, stride: usize },
+    Stratified { strata: Box<Strata>, stride: usize },
 }
 
 impl Schedule {
@@ -50,6 +53,11 @@ impl Schedule {
                 let next = sum_of_gaps(&mut random, share.thread + 1);
                 (Gaps::Poisson { random, stride: share.threads }, next)
             }
+            Spacing::Stratified => {
+                let mut strata = Box::new(Strata::new(seed));
+                let next = strata.next(&curve, share.thread + 1);
+                (Gaps::Stratified { strata, stride: share.threads }, next)
+            }
         };
         let mut schedule = Schedule { curve, cursor: 0, gaps, next, due: None };
         schedule.look();
@@ -63,15 +71,19 @@ impl Schedule {
 
     /// The next arrival has happened.
     pub(crate) fn advance(&mut self) {
-        self.next += match &mut self.gaps {
-            Gaps::Even { stride } => *stride,
-            Gaps::Poisson { random, stride } => sum_of_gaps(random, *stride),
+        self.next = match &mut self.gaps {
+            Gaps::Even { stride } => self.next + *stride,
+            Gaps::Poisson { random, stride } => self.next + sum_of_gaps(random, *stride),
+            Gaps::Stratified { strata, stride } => strata.next(&self.curve, *stride),
         };
         self.look();
     }
 
     /// Follows another curve, which includes the arrivals so far.
     pub(crate) fn follow(&mut self, curve: Arc<RateCurve>) {
+        if let Gaps::Stratified { strata, .. } = &mut self.gaps {
+            strata.follow(&curve);
+        }
         self.curve = curve;
         self.cursor = 0;
         self.look();
@@ -113,9 +125,8 @@ impl Workload {
     }
 }
 
-/// 1 - u is never zero, so the logarithm is finite.
 fn sum_of_gaps(random: &mut SmallRng, count: usize) -> f64 {
-    (0..count).map(|_| -(1.0 - random.random::<f64>()).ln()).sum()
+    (0..count).map(|_| exponential(random)).sum()
 }
 
 #[cfg(test)]
@@ -191,7 +202,7 @@ mod tests {
             Phase::constant(500.0, None),
         ];
         let curve = Arc::new(RateCurve::new(SECOND, &phases));
-        for spacing in [Spacing::Even, Spacing::Poisson] {
+        for spacing in [Spacing::Even, Spacing::Poisson, Spacing::Stratified] {
             let alone = merged(&curve, spacing, 1, 12 * SECOND);
             for threads in [2, 3, 7] {
                 assert_eq!(merged(&curve, spacing, threads, 12 * SECOND), alone, "{threads}");

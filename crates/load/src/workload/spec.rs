@@ -72,6 +72,13 @@ impl Workload {
         Workload::phases([Phase::constant(rate, None)], Spacing::Poisson)
     }
 
+    /// Arrivals at a constant rate (requests per second), as many independent users make them. Each of the `strata` has
+    /// exactly as many as the rate says, one after the other. After them it is pure Poisson.
+    pub fn stratified(rate: Rate, strata: impl IntoIterator<Item = Duration>) -> Workload {
+        let lengths = strata.into_iter().map(Some).chain([None]);
+        Workload::phases(lengths.map(|length| Phase::constant(rate, length)), Spacing::Stratified)
+    }
+
     /// Arrivals in several phases.
     pub fn phases(phases: impl IntoIterator<Item = Phase>, spacing: Spacing) -> Workload {
         Workload::Open { phases: phases.into_iter().collect(), spacing }
@@ -87,13 +94,10 @@ impl Workload {
 
     /// The rate (requests per second) of an open workload whose rate is constant.
     pub fn rate(&self) -> Option<Rate> {
-        match self {
-            Workload::Open { phases, .. } => match phases.as_slice() {
-                [Phase { flow: Flow::Constant(rate), .. }] => Some(*rate),
-                _ => None,
-            },
-            Workload::Closed { .. } => None,
-        }
+        let Workload::Open { phases, .. } = self else { return None };
+        let Flow::Constant(rate) = phases.first()?.flow else { return None };
+        let is_constant = phases.iter().all(|phase| phase.flow == Flow::Constant(rate));
+        is_constant.then_some(rate)
     }
 
     /// How long it lasts, if it ends by itself.

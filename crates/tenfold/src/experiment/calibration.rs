@@ -25,6 +25,10 @@ pub const GOAL_PRECISION: f64 = 0.04;
 /// The same for the mean response time of arrivals that are carried. Their throughput is known beforehand.
 pub const RESPONSE_PRECISION: f64 = 0.1;
 
+/// A probe of arrivals is extended by so much at least. The number of arrivals in an extension is fixed, and shorter
+/// ones would make them too even.
+pub const SHORTEST_EXTENSION: Duration = Duration::from_secs(1);
+
 /// A percentile is worth so many seconds. Beyond them, the slowest answer stands for it.
 pub const MAX_SECONDS_FOR_SAMPLES: f64 = 15.0;
 

@@ -190,7 +190,7 @@ impl Session<'_> {
                 let rhythm = load::Rhythm::Think(load::Think::Constant(think));
                 load::Workload::Closed { users, ramp: Some(users as f64 / cycle), rhythm }
             }
-            Pattern::Open { rate } => load::Workload::poisson(rate),
+            Pattern::Open { rate } => load::Workload::stratified(rate, timing.strata()),
         };
         Probe {
             purpose: Purpose::Goal,

@@ -96,7 +96,7 @@ impl Probe {
         let run = run.map_err(|e| Abort::Failed(e.into()))?;
         let begun = Instant::now();
         // On an abort the run is dropped: nobody waits for what is in flight then.
-        let edges = self.watch(deployment, &run, begun, stop, progress).await?;
+        let edges = self.watch(deployment, &run, stop, progress).await?;
         let report = finish(run, begun.elapsed(), stop, progress).await?;
         Ok(Observation::new(self, &report, relative_error(&report), &edges, machine))
     }
@@ -118,12 +118,14 @@ impl Probe {
         &self,
         deployment: &Deployment,
         run: &Run,
-        begun: Instant,
         stop: &Stop,
         progress: &mut Progress,
     ) -> Result<Edges, Abort> {
-        while !self.is_warm(begun.elapsed(), || run.snapshot())? {
-            look(stop, progress).await?;
+        // The load's own time, in which its strata begin and end.
+        let elapsed = || run.control().present().elapsed;
+        while !self.is_warm(elapsed(), || run.snapshot())? {
+            let left = self.timing.warm_up.saturating_sub(elapsed());
+            look(left, stop, progress).await?;
         }
         let timing = match (self.warm_up, run.snapshot().response.mean()) {
             (WarmUp::Answers { .. }, Some(response)) => {
@@ -132,19 +134,25 @@ impl Probe {
             _ => self.timing,
         };
         run.mark();
+        let marked = elapsed();
         let from = Edges::mark(deployment);
-        let marked = Instant::now();
+        let mut end = timing.least;
         loop {
-            look(stop, progress).await?;
-            let elapsed = marked.elapsed();
-            if elapsed < timing.least {
+            let left = (marked + end).saturating_sub(elapsed());
+            look(left, stop, progress).await?;
+            let measured = elapsed().saturating_sub(marked);
+            if measured < end {
                 continue;
             }
             let report = run.snapshot();
             progress.detail(&format!("{:.1} requests/s", report.throughput));
-            if elapsed >= timing.most || self.is_precise(&report) {
+            if measured >= timing.most || self.is_precise(&report) {
                 return Ok(from.until(deployment, self.purpose).await);
             }
+            end = match self.workload {
+                load::Workload::Open { .. } => timing.checkpoint(measured),
+                load::Workload::Closed { .. } => timing.most.min(measured + POLL_INTERVAL),
+            };
         }
     }
 
@@ -195,16 +203,18 @@ async fn finish(
     run.control().stop();
     let ended = Instant::now();
     while run.is_running() && ended.elapsed() < patience {
-        look(stop, progress).await?;
+        look(POLL_INTERVAL, stop, progress).await?;
     }
     Ok(run.cut())
 }
 
-async fn look(stop: &Stop, progress: &mut Progress) -> Result<(), Abort> {
+/// Waits for a moment, or for `left` if that is shorter. Without anything left it is the usual moment.
+async fn look(left: Duration, stop: &Stop, progress: &mut Progress) -> Result<(), Abort> {
+    let pause = if left.is_zero() { POLL_INTERVAL } else { left.min(POLL_INTERVAL) };
     tokio::select! {
         signal = stop.wait() => Err(Abort::Stopped(signal)),
-        () = tokio::time::sleep(POLL_INTERVAL) => {
-            progress.passed(POLL_INTERVAL);
+        () = tokio::time::sleep(pause) => {
+            progress.passed(pause);
             Ok(())
         }
     }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::calibration::{
     BUDGET_RESERVE, GOAL_PRECISION, MAX_SECONDS_FOR_SAMPLES, SATURATED_PRECISION,
+    SHORTEST_EXTENSION,
 };
 
 /// The time that a plan may take.
@@ -89,6 +90,29 @@ impl ProbeTiming {
         self.warm_up + self.least + seconds(response)
     }
 
+    /// Parts of the probe in which the number of arrivals is fixed: the warm-up, what is measured at least, and what
+    /// may come after it. A probe of arrivals ends where one of them does.
+    pub fn strata(&self) -> Vec<Duration> {
+        let mut strata = vec![self.warm_up, self.least];
+        let mut left = self.most.saturating_sub(self.least);
+        while !left.is_zero() {
+            let part = left.min((self.least / 2).max(SHORTEST_EXTENSION));
+            strata.push(part);
+            left -= part;
+        }
+        strata.retain(|stratum| !stratum.is_zero());
+        strata
+    }
+
+    /// How long the probe has measured when a stratum ends next, after `elapsed` of it.
+    pub fn checkpoint(&self, elapsed: Duration) -> Duration {
+        let ends = self.strata().into_iter().scan(Duration::ZERO, |end, stratum| {
+            *end += stratum;
+            Some(end.saturating_sub(self.warm_up))
+        });
+        ends.filter(|end| *end >= self.least).find(|end| *end > elapsed).unwrap_or(self.most)
+    }
+
     /// This timing, measured for `each` if that is said.
     pub fn lasting(self, each: Option<Duration>) -> ProbeTiming {
         each.map_or(self, |each| ProbeTiming { least: each, most: each, ..self })
@@ -141,6 +165,18 @@ mod tests {
     #[test]
     fn a_little_of_the_budget_is_kept_for_what_is_under_way() {
         assert!(Budget::new(Duration::from_secs(60)).left() <= Duration::from_millis(58_800));
+    }
+
+    #[test]
+    fn probes_of_arrivals_end_where_a_stratum_ends() {
+        let ms = Duration::from_millis;
+        let timing =
+            ProbeTiming { warm_up: ms(1000), least: ms(4000), most: ms(9000), precision: 0.04 };
+        assert_eq!(timing.strata(), [1000, 4000, 2000, 2000, 1000].map(ms));
+        let checkpoints = [0, 4000, 4003, 7000, 8500, 9100].map(|at| timing.checkpoint(ms(at)));
+        assert_eq!(checkpoints, [4000, 6000, 6000, 8000, 9000, 9000].map(ms));
+        let short = timing.lasting(Some(ms(500)));
+        assert_eq!((short.strata(), short.checkpoint(ms(1))), (vec![ms(1000), ms(500)], ms(500)));
     }
 
     #[test]

@@ -33,6 +33,9 @@ pub struct PatternArguments {
     /// Space arrivals at random (Poisson) instead of evenly
     #[arg(long)]
     poisson: bool,
+    /// Space arrivals at random, with exactly as many in each step or run as its rate says
+    #[arg(long, conflicts_with_all = ["poisson", "requests"])]
+    stratified: bool,
     /// Random seed: the same number gives the same arrivals
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = quantity::number::<u64>)]
     pub seed: u64,
@@ -109,7 +112,8 @@ impl PatternArguments {
         let counted = counts.iter().any(Option::is_some) || rates.iter().any(Option::is_some);
         let timed = self.duration.or(self.d).is_some() || self.t.is_some();
         let shaped = self.shape.pausing().or(self.shape.planning()).is_some();
-        counted || timed || shaped || self.poisson || self.shape.max_in_system.is_some()
+        let spaced = self.poisson || self.stratified;
+        counted || timed || shaped || spaced || self.shape.max_in_system.is_some()
     }
 
     pub fn timing(&self) -> anyhow::Result<Timing> {
@@ -161,16 +165,26 @@ impl PatternArguments {
             }
             Load::Rate(rate) => {
                 let over = timing.length.unwrap_or(DURATION);
-                let ramp = self.ramp_to.map(|to| Phase::ramp(rate, to, over));
+                let during = match self.ramp_to {
+                    Some(to) => Some(Phase::ramp(rate, to, over)),
+                    None => self.stratified.then(|| Phase::constant(rate, Some(over))),
+                };
                 let after = Phase::constant(self.ramp_to.unwrap_or(rate), None);
-                ramp.into_iter().chain([after]).collect()
+                during.into_iter().chain([after]).collect()
             }
             Load::Planned => timing.phases.clone().unwrap_or_default(),
         };
         let limit = self.shape.max_in_system;
         let phases = phases.into_iter().map(|phase| Phase { limit, ..phase });
-        let spacing = if self.poisson { Spacing::Poisson } else { Spacing::Even };
-        Ok(Workload::phases(phases, spacing))
+        Ok(Workload::phases(phases, self.spacing()))
+    }
+
+    fn spacing(&self) -> Spacing {
+        match (self.poisson, self.stratified) {
+            (true, _) => Spacing::Poisson,
+            (_, true) => Spacing::Stratified,
+            (false, false) => Spacing::Even,
+        }
     }
 
     /// The part of the run that figures leave out.
@@ -193,7 +207,12 @@ impl PatternArguments {
                 format!("{users} users ({ramp} started a second)")
             }
         };
-        for more in [self.poisson.then(|| "at random".to_owned()), self.shape.rhythm_described()] {
+        let spacing = match self.spacing() {
+            Spacing::Even => None,
+            Spacing::Poisson => Some("at random".to_owned()),
+            Spacing::Stratified => Some("at random, their number fixed".to_owned()),
+        };
+        for more in [spacing, self.shape.rhythm_described()] {
             more.into_iter().for_each(|more| words += &format!(" ({more})"));
         }
         words
@@ -244,6 +263,9 @@ impl PatternArguments {
                 "--ramp-to changes a rate: give --rate, or --ramp to start users slowly",
             )),
             (_, None) if self.poisson => Err(misuse("--poisson spaces arrivals: give --rate")),
+            (_, None) if self.stratified => {
+                Err(misuse("--stratified spaces arrivals: give --rate"))
+            }
             (None, None) if ramp.is_some() => {
                 Err(misuse("--ramp starts users: say how many with --users"))
             }
@@ -336,6 +358,23 @@ mod tests {
     }
 
     #[test]
+    fn stratified_arrivals_have_the_number_of_the_whole_run() {
+        let of = |line: &str, seconds: f64, seed| {
+            let asked = pattern(line);
+            let workload = asked.workload(&asked.timing().unwrap()).unwrap();
+            workload.arrivals(seed).take_while(|at| at.as_secs_f64() < seconds).count()
+        };
+        for seed in 1..10 {
+            assert_eq!(of("--rate 150 -d 4s --stratified", 4.0, seed), 600);
+            assert_eq!(of("--rate 100 --ramp-to 200 -d 4s --stratified", 4.0, seed), 600);
+            assert_eq!(of("--steps 100:1s,200:2s --stratified", 1.0, seed), 100);
+        }
+        let pure: Vec<usize> =
+            (1..10).map(|seed| of("--rate 150 -d 4s --poisson", 4.0, seed)).collect();
+        assert!(pure.iter().any(|count| count.abs_diff(600) > 10), "{pure:?}");
+    }
+
+    #[test]
     fn r_is_spawn_rate_with_users_and_rate_alone() {
         let users = Load::Users { users: 50, ramp: Some(5.0) };
         assert_eq!(pattern("-u 50 -r 5").load().unwrap(), users);
@@ -355,6 +394,7 @@ mod tests {
             ("-c 5 --pacing 100ms", "5 users (a request every 100 ms each)"),
             ("--rate 5 --ramp-to 50", "5 to 50 requests/s"),
             ("--rate 5 --poisson", "5 requests/s (at random)"),
+            ("--rate 5 --stratified", "5 requests/s (at random, their number fixed)"),
             ("--steps 5:1s", "1 step"),
         ] {
             assert_eq!(pattern(line).described(), words);
@@ -376,6 +416,7 @@ mod tests {
             ("--ramp 5", "with --users"),
             ("--ramp-to 5", "give --rate"),
             ("-u 5 --poisson", "give --rate"),
+            ("-u 5 --stratified", "give --rate"),
             ("--rate 5 --ramp-to 9 -n 5", "--steps R-R2:TIME"),
             ("-n 5 -c 10", "give -n 10 or more, or at most 5 users"),
         ] {
