@@ -18,9 +18,9 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, Method, StatusCode};
-use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 
 use self::answer::{furnish, refuse};
@@ -48,9 +48,6 @@ fn is_shell(path: &str) -> bool {
     path == "/" || path.starts_with("/assets/")
 }
 
-/// The one form, as Locust's page sends it.
-pub const FORM_PATH: &str = "/swarm";
-
 impl Access {
     /// The rules of an address. One that only this machine can reach needs no token.
     pub fn of(address: SocketAddr, names: &[String]) -> anyhow::Result<Access> {
@@ -61,8 +58,7 @@ impl Access {
 
     /// The routes behind these rules.
     pub fn guard(self, routes: Router) -> Router {
-        // A method that is not for a route is refused before its body is looked at.
-        routes.route_layer(from_fn(require_json)).layer(from_fn_with_state(Arc::new(self), admit))
+        routes.layer(from_fn_with_state(Arc::new(self), admit))
     }
 
     /// Where the page is, with the token if there is one.
@@ -134,23 +130,6 @@ impl Display for PageUrl {
 enum Refused {
     Now(StatusCode, &'static str),
     Late(StatusCode, &'static str),
-}
-
-/// Every body is JSON, which no form of a page can send, but for the one form.
-async fn require_json(request: Request, next: Next) -> Response {
-    let is_json = |value: &str| {
-        value
-            .split(';')
-            .next()
-            .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
-    };
-    let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let needs_json = request.method() == Method::POST && request.uri().path() != FORM_PATH;
-    if needs_json && !kind.is_some_and(is_json) {
-        let sentence = "the body must be JSON: send it with `content-type: application/json`";
-        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence);
-    }
-    next.run(request).await
 }
 
 async fn admit(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {

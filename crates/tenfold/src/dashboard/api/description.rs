@@ -62,11 +62,13 @@ mod tests {
         let paths = json["paths"].as_object().unwrap();
         assert!(paths.len() >= 30, "{}", paths.len());
         assert!(paths["/swarm"]["post"].is_object() && paths["/stats/requests"]["get"].is_object());
+        let mut ids = std::collections::HashSet::new();
         for (path, item) in paths {
             for (method, operation) in item.as_object().unwrap() {
                 let error = &operation["responses"]["4XX"]["content"]["application/json"]["schema"];
                 assert_eq!(error["$ref"], "#/components/schemas/ApiError", "{method} {path}");
                 assert!(operation["summary"].is_string(), "{method} {path} has no summary");
+                assert!(ids.insert(operation["operationId"].as_str().unwrap()), "{method} {path}");
                 for (status, answer) in operation["responses"].as_object().unwrap() {
                     assert_ne!(
                         answer["description"].as_str().unwrap_or(""),

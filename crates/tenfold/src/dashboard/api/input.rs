@@ -6,8 +6,9 @@ use std::fmt::{self, Display};
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, RawQuery, Request};
-use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
 use serde::de::value::{SeqDeserializer, StringDeserializer};
 use serde::de::{
     self, DeserializeOwned, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, Visitor,
@@ -17,7 +18,8 @@ use serde_json::Value;
 use crate::dashboard::loading::Refusal;
 use crate::words::escaped_text::visible;
 
-/// A body of JSON.
+/// A body of JSON, said to be so. A form of a web page cannot say that, so every route that takes a body takes this, but
+/// for that of Locust's form.
 pub struct Body<T>(pub T);
 
 /// What stands after the `?` of a URL.
@@ -58,6 +60,10 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
+        if !is_json(request.headers()) {
+            let sentence = "the body must be JSON: send it with `content-type: application/json`";
+            return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence.to_owned()));
+        }
         let bytes = Bytes::from_request(request, state).await;
         let bytes = bytes.map_err(|refused| (refused.status(), refused.body_text()))?;
         let value = serde_json::from_slice(&bytes).map_err(|error| {
@@ -91,6 +97,12 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for PathParts<T> {
         let pairs = raw.iter().map(|(name, text)| (name.to_owned(), Input::Text(text.to_owned())));
         read(Input::Fields(pairs.collect())).map(PathParts)
     }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next());
+    kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
 fn read<T: DeserializeOwned>(value: Input) -> Result<T, Refusal> {

@@ -94,6 +94,7 @@ struct Swarmed {
 /// As Locust: starts a load, or changes the users of the one that runs.
 #[utoipa::path(
     post,
+    operation_id = "locust_swarm",
     path = "/swarm",
     request_body(content = SwarmForm, content_type = "application/x-www-form-urlencoded"),
     responses((status = 200, body = Swarmed))
@@ -155,7 +156,7 @@ async fn swarmed(
 }
 
 /// As Locust: ends the load, if one runs. No page of a browser may ask.
-#[utoipa::path(get, path = "/stop", responses((status = 200, body = Object)))]
+#[utoipa::path(get, operation_id = "locust_stop", path = "/stop", responses((status = 200, body = Object)))]
 async fn stop(State(dashboard): Shared) -> Result<Json<Value>, Refusal> {
     if dashboard.load().is_some() {
         dashboard.stop_load().await?;
@@ -164,7 +165,7 @@ async fn stop(State(dashboard): Shared) -> Result<Json<Value>, Refusal> {
 }
 
 /// As Locust: begins the statistics anew. No page of a browser may ask.
-#[utoipa::path(get, path = "/stats/reset", responses((status = 200, body = String, content_type = "text/plain")))]
+#[utoipa::path(get, operation_id = "locust_reset", path = "/stats/reset", responses((status = 200, body = String, content_type = "text/plain")))]
 async fn reset(State(dashboard): Shared) -> Result<&'static str, Refusal> {
     if dashboard.load().is_some() {
         dashboard.reset_load()?;
@@ -173,7 +174,7 @@ async fn reset(State(dashboard): Shared) -> Result<&'static str, Refusal> {
 }
 
 /// As Locust: the figures of each kind of request, and what users do.
-#[utoipa::path(get, path = "/stats/requests", responses((status = 200, body = Object)))]
+#[utoipa::path(get, operation_id = "locust_requests", path = "/stats/requests", responses((status = 200, body = Object)))]
 async fn requests(State(dashboard): Shared) -> Json<Value> {
     let statistics = dashboard.load_statistics().await.ok();
     let recent = dashboard.load().map(|load| load.run.windows()).unwrap_or_default();
@@ -229,7 +230,7 @@ fn word(phase: Option<Phase>) -> &'static str {
 }
 
 /// As Locust: what users do, each kind of request by its share.
-#[utoipa::path(get, path = "/tasks", responses((status = 200, body = Object)))]
+#[utoipa::path(get, operation_id = "locust_tasks", path = "/tasks", responses((status = 200, body = Object)))]
 async fn tasks(State(dashboard): Shared) -> Json<Value> {
     let statistics = dashboard.load_statistics().await.ok();
     let ratios = statistics.as_ref().map_or_else(BTreeMap::new, ratios);
@@ -247,37 +248,37 @@ fn ratios(statistics: &LoadStatistics) -> BTreeMap<String, Value> {
 }
 
 /// As Locust: the figures of each kind of request, as CSV.
-#[utoipa::path(get, path = "/stats/requests/csv", responses((status = 200, body = String, content_type = "text/csv")))]
+#[utoipa::path(get, operation_id = "locust_requests_csv", path = "/stats/requests/csv", responses((status = 200, body = String, content_type = "text/csv")))]
 async fn requests_csv(State(dashboard): Shared) -> Result<Response, Refusal> {
     file(&dashboard, Part::REQUESTS).await
 }
 
 /// As Locust: the failures, as CSV.
-#[utoipa::path(get, path = "/stats/failures/csv", responses((status = 200, body = String, content_type = "text/csv")))]
+#[utoipa::path(get, operation_id = "locust_failures_csv", path = "/stats/failures/csv", responses((status = 200, body = String, content_type = "text/csv")))]
 async fn failures_csv(State(dashboard): Shared) -> Result<Response, Refusal> {
     file(&dashboard, Part::FAILURES).await
 }
 
 /// As Locust: the figures of each second, as CSV.
-#[utoipa::path(get, path = "/stats/requests_full_history/csv", responses((status = 200, body = String, content_type = "text/csv")))]
+#[utoipa::path(get, operation_id = "locust_history_csv", path = "/stats/requests_full_history/csv", responses((status = 200, body = String, content_type = "text/csv")))]
 async fn history_csv(State(dashboard): Shared) -> Result<Response, Refusal> {
     file(&dashboard, Part::HISTORY).await
 }
 
 /// As Locust: exceptions of users, as CSV.
-#[utoipa::path(get, path = "/exceptions/csv", responses((status = 200, body = String, content_type = "text/csv")))]
+#[utoipa::path(get, operation_id = "locust_exceptions_csv", path = "/exceptions/csv", responses((status = 200, body = String, content_type = "text/csv")))]
 async fn exceptions_csv(State(dashboard): Shared) -> Result<Response, Refusal> {
     file(&dashboard, Part::EXCEPTIONS).await
 }
 
 /// As Locust: the report as HTML.
-#[utoipa::path(get, path = "/stats/report", responses((status = 200, body = String, content_type = "text/html")))]
+#[utoipa::path(get, operation_id = "locust_report", path = "/stats/report", responses((status = 200, body = String, content_type = "text/html")))]
 async fn report(State(dashboard): Shared) -> Result<Response, Refusal> {
     file(&dashboard, Part::Report).await
 }
 
 /// As Locust: exceptions of users, of which there are none.
-#[utoipa::path(get, path = "/exceptions", responses((status = 200, body = Object)))]
+#[utoipa::path(get, operation_id = "locust_exceptions", path = "/exceptions", responses((status = 200, body = Object)))]
 async fn exceptions() -> Json<Value> {
     Json(json!({ "exceptions": [] }))
 }
