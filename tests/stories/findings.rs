@@ -98,6 +98,22 @@ fn a_lock_between_instances_is_a_shared_dependency() {
     assert_eq!(plan["recommendation"]["instances"], 1, "more instances will not help: {plan:#}");
 }
 
+#[test]
+fn a_second_instance_that_is_slower_is_told() {
+    let _machine = alone();
+    let goal = "--rate 15 --p95 400ms --max-instances 2 --budget 20s";
+    let Some(plan) = sound_plan("slow_second/app.rb", goal) else { return };
+    assert_eq!(kinds(&plan)[0], "uneven_instances", "{:#}", plan["findings"]);
+    let finding = &plan["findings"][0];
+    let evidence = finding["evidence"].as_str().unwrap();
+    assert!(evidence.starts_with("instance 2 takes "), "{evidence}");
+    let service = |at: usize| finding["by_instance"][at]["service_ms"].as_f64().unwrap();
+    assert!((2.5..6.0).contains(&(service(1) / service(0))), "{finding:#}");
+    let reason = plan["recommendation"]["reason"].as_str().unwrap();
+    assert!(reason.contains("but instances differ: instance 2 takes "), "{reason}");
+    assert!(!kinds(&plan).contains(&"shared_dependency"), "{:#}", plan["findings"]);
+}
+
 /// A server beside the app; ended when the story is over.
 struct Beside(Child);
 

@@ -264,3 +264,21 @@ fn has_a_machine_to_spare(plan: &Value) {
         assert_eq!(number("machines"), instances.div_ceil(number("instances_each")) + 1);
     }
 }
+
+#[test]
+fn every_count_gets_as_many_arrivals_as_the_rate_says() {
+    let _machine = alone();
+    let app = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/apps/sleep/sleep.js");
+    let output = Home::new().measure(&format!(
+        "plan --quiet --json - --rate 97.5 --counts 1,2,3 --sweep=2s --max-instances 3 -- node {app}"
+    ));
+    let Some(plan) = sound(json(&output)) else { return };
+    let probes = plan["probes"].as_array().unwrap().iter();
+    let offered: Vec<f64> = probes
+        .filter(|probe| probe["purpose"] == "goal")
+        .map(|probe| probe["offered"].as_f64().unwrap())
+        .collect();
+    // 195 Poisson arrivals vary by 7 %, one standard deviation.
+    let is_exact = |offered: &f64| (offered / 97.5 - 1.0).abs() < 0.03;
+    assert!(offered.len() == 3 && offered.iter().all(is_exact), "{offered:?}");
+}

@@ -17,6 +17,20 @@ pub const PROBE_DEVIATION: f64 = 0.01;
 /// A Poisson count that differs by at most so many standard deviations differs by chance.
 pub const CHANCE_DEVIATIONS: f64 = 2.0;
 
+/// An instance whose requests take so many times as long as those of its peers differs from them, and so does one that
+/// fails so many times as often. The live page draws the line at the same place.
+pub const UNEVEN_RATIO: f64 = 1.5;
+
+/// Standard errors by which it must also differ. The slowest of several is looked at, which chance makes slower: of ten
+/// equal instances one in 3,000 measurements is 4 of them away.
+pub const UNEVEN_DEVIATIONS: f64 = 4.0;
+
+/// An instance that answered fewer requests says too little.
+pub const UNEVEN_MIN_REQUESTS: u64 = 20;
+
+/// No larger share of failed requests makes an instance different, however few its peers have.
+pub const UNEVEN_SETTLED_ERRORS: f64 = 0.01;
+
 /// CPU demands that differ by a smaller share are equal: the rest is noise of the machine.
 pub const DEMAND_NOISE: f64 = 0.05;
 
@@ -296,6 +310,9 @@ pub const CLEARLY_THRASHING: f64 = 10.0;
 
 /// Share of failed requests, as a multiple of what the goal allows. That counts as at least a hundredth.
 pub const CLEARLY_FAILING: f64 = 4.0;
+
+/// The ratio at which instances are clearly uneven.
+pub const CLEARLY_UNEVEN: f64 = 3.0;
 
 /// What the instances alone would complete, over what the cores carry: where the cores limit perhaps, and clearly.
 pub const CORES_LIMIT: (f64, f64) = (0.95, 1.5);

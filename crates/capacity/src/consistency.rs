@@ -265,6 +265,7 @@ mod tests {
                 one_more: None,
                 next: None,
                 full_dependency: None,
+                uneven: None,
             },
         }
     }

@@ -8,6 +8,7 @@
 //! - [`diagnosis`]: every finding that the evidence shows; [`explanation`]: those that follow from the model.
 //! - `failures`, `memory`, `load_limits`, `instance`, `scaling`: the findings, by what they are about.
 //! - `instance_limit`: what keeps one instance from doing more.
+//! - [`uneven`]: whether one of several instances is unlike the others.
 //! - `trial`: what was changed to tell two explanations apart; `question`: which change does.
 //! - [`dependency`]: which findings name what instances depend on; `dependency_use`: whether it is full.
 //! - `in_flight_limit`: how many requests can be in flight while something is measured.
@@ -29,3 +30,4 @@ pub mod question;
 pub mod result;
 mod scaling;
 pub mod trial;
+pub mod uneven;

@@ -42,6 +42,7 @@ pub use finding::instance_limit::instance_limit;
 pub use finding::question::Question;
 pub use finding::result::Finding;
 pub use finding::trial::{Change, Trial};
+pub use finding::uneven::{Aspect, InstanceWork, Unevenness};
 pub use goal::{Goal, Measured};
 pub use limit_kind::Kind;
 pub use model::ladder::{Ladder, Rung};

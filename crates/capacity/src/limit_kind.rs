@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 pub enum Kind {
     /// Requests fail.
     Failing,
+    /// One instance is slower than its peers, or fails more.
+    UnevenInstances,
     /// The load generator is at its own limit.
     GeneratorBound,
     /// The balancer is at its own limit.
@@ -40,6 +42,7 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Kind::Failing => "failing",
+            Kind::UnevenInstances => "uneven_instances",
             Kind::GeneratorBound => "generator_bound",
             Kind::BalancerBound => "balancer_bound",
             Kind::CpuThrottled => "cpu_throttled",

@@ -6,7 +6,8 @@ use capacity::calibration::{
     LEAK_ALLOCATED_SHARE, LOW_MEMORY_SHARE, MAJOR_FAULTS_PER_REQUEST, MEMORY_LIMIT_FULL,
     MEMORY_STALL_SHARE, MIN_GAIN, MODEL_AGREEMENT, MODELLED_CONFIDENCE, MOSTLY_BUSY_CORES,
     NEAREST_CONFIDENCE, QUOTA_FULL_PERIODS, RELIEF_GAIN, SLOWER_GAIN, THREAD_FULL, THREAD_SUSPECT,
-    THROTTLED_PERIODS, TRIAL_CONFIDENCE, UNDECIDED_CORES, UNFAIR_MEDIAN_SHARE, WAITING_CPU_SHARE,
+    THROTTLED_PERIODS, TRIAL_CONFIDENCE, UNDECIDED_CORES, UNEVEN_DEVIATIONS, UNEVEN_MIN_REQUESTS,
+    UNEVEN_RATIO, UNEVEN_SETTLED_ERRORS, UNFAIR_MEDIAN_SHARE, WAITING_CPU_SHARE,
 };
 
 /// A share in percent.
@@ -44,6 +45,11 @@ fn the_guide_quotes_the_calibration() {
         format!("under {:.0} MiB in all", HEAP_WARM_UP_BYTES / f64::from(1 << 20)),
         format!("(under a limit: {} of what is left", in_words(HEAP_WARM_UP_SHARE)),
         format!("less than {} was asked of the kernel", in_words(LEAK_ALLOCATED_SHARE)),
+        format!("take more than {UNEVEN_RATIO} times as long"),
+        format!("more than {UNEVEN_RATIO} times as often"),
+        format!("and more than {}. In both", percent(UNEVEN_SETTLED_ERRORS)),
+        format!("must be {UNEVEN_DEVIATIONS} standard errors or more"),
+        format!("have answered {UNEVEN_MIN_REQUESTS} requests"),
         format!("a generator thread at {} of its core", percent(THREAD_FULL)),
         format!("the balancer's thread at {} of its core", percent(THREAD_FULL)),
         format!("a thread at {} of a core", percent(THREAD_FULL)),

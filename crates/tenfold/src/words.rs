@@ -8,6 +8,7 @@
 //! - [`contradiction`]: where an answer contradicts itself.
 //! - [`cost`]: whether bigger or more instances are cheaper.
 //! - [`dependency`]: what something that instances depend on used.
+//! - [`uneven`]: an instance that is unlike its peers.
 //! - [`crash`]: instances that died while something was measured.
 //! - [`escaped_text`]: text of others, with what would hide written out.
 
@@ -23,3 +24,4 @@ pub mod limit;
 pub mod number;
 pub mod recommendation;
 pub mod trial;
+pub mod uneven;

@@ -2,7 +2,7 @@
 
 use super::evidence::Evidence;
 use super::result::Finding;
-use super::{failures, instance, load_limits, memory, scaling};
+use super::{failures, instance, load_limits, memory, scaling, uneven};
 use crate::model::network::Model;
 
 /// Every finding that the evidence supports, what limits first before the rest.
@@ -11,10 +11,11 @@ pub fn diagnose(model: &Model, e: &Evidence) -> Vec<Finding> {
     if e.dies_of_memory() {
         threats.reverse();
     }
+    let threats = threats.into_iter().chain([uneven::uneven(e)]).flatten();
     // An app with room to spare has no limit yet. Only findings that strike at any load are reported beside
     // the headroom. Its evidence contains the rest.
     if let Some(headroom) = scaling::headroom(model, e).filter(|_| e.has_room()) {
-        return threats.into_iter().flatten().chain([headroom]).collect();
+        return threats.chain([headroom]).collect();
     }
     let all = [
         load_limits::generator(e),
@@ -29,7 +30,7 @@ pub fn diagnose(model: &Model, e: &Evidence) -> Vec<Finding> {
         instance::waiting(model, e),
         scaling::headroom(model, e),
     ];
-    let found: Vec<Finding> = threats.into_iter().chain(all).flatten().collect();
+    let found: Vec<Finding> = threats.chain(all.into_iter().flatten()).collect();
     if found.is_empty() { instance::nearest(model, e).into_iter().collect() } else { found }
 }
 

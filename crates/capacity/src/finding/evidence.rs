@@ -3,6 +3,7 @@
 use super::dependency_use::DependencyUse;
 use super::in_flight_limit::Shortage;
 use super::trial::{Change, Trial};
+use super::uneven::Unevenness;
 use crate::calibration::{
     FULL_GAIN, HEADROOM_UTILISATION, INTERPRETER_LOCK_CORES, MOSTLY_BUSY_CORES, QUOTA_FULL_PERIODS,
     THREAD_FULL, TRIAL_CONFIDENCE, WAITING_CPU_SHARE,
@@ -33,6 +34,8 @@ pub struct Evidence {
     pub failing: Option<Failing>,
     /// Share of a core that the busiest generator thread used, worst probe.
     pub generator_thread: f64,
+    /// The instance that is unlike its peers.
+    pub uneven: Option<Unevenness>,
     /// What is missing to send the workload as asked for.
     pub shortage: Option<Shortage>,
     /// Share of a core that the busiest balancer thread used, worst probe.
@@ -164,6 +167,7 @@ impl Evidence {
             crashes: None,
             failing: None,
             generator_thread: 0.0,
+            uneven: None,
             shortage: None,
             balancer_thread: 0.0,
             throttled: None,

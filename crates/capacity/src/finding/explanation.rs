@@ -73,7 +73,7 @@ fn modelled(model: &Model, e: &Evidence, kind: Kind, n: usize) -> Option<Finding
             (Details::GeneratorSends(model.relay_limit()), Remedy::SecondMachine)
         }
         Kind::MemoryPressure => (Details::MemoryFits { instances: n }, Remedy::MemoryOrSmaller),
-        Kind::Failing | Kind::CpuThrottled | Kind::Headroom => return None,
+        Kind::Failing | Kind::UnevenInstances | Kind::CpuThrottled | Kind::Headroom => return None,
     };
     found(kind, MODELLED_CONFIDENCE, details, remedy)
 }

@@ -3,6 +3,7 @@
 use super::dependency_use::DependencyUse;
 use super::evidence::{Crashes, Pool};
 use super::in_flight_limit::Shortage;
+use super::uneven::Unevenness;
 use crate::limit_kind::Kind;
 
 /// One diagnosis.
@@ -35,6 +36,8 @@ pub enum Details {
     },
     /// An instance died, and requests waited until it ran again.
     Crashes(Crashes),
+    /// One instance is unlike its peers.
+    Uneven(Unevenness),
     /// The process may open too few files for the workload.
     Files(Shortage),
     /// The busiest thread of the generator.
@@ -215,6 +218,8 @@ pub enum Remedy {
     MendCrashes,
     /// Mend the errors.
     MendErrors,
+    /// Look at what is different about this instance.
+    InspectInstance(usize),
     /// Allow so many open files.
     OpenFiles(u64),
     /// Send the load from another machine.

@@ -4,6 +4,7 @@ use super::evidence::{Evidence, Load};
 use super::instance_limit::instance_limit;
 use super::result::{Details, Finding, Remedy, clarity, found};
 use super::trial::Change;
+use super::uneven::Unevenness;
 use crate::calibration::{
     ALL_SHARED_GAIN, CLEARLY_HEADROOM, CLEARLY_OVERSUBSCRIBED, CLEARLY_SHARED, CPU_FULL, FULL_GAIN,
     HEADROOM_UTILISATION, MIN_GAIN, SLOWER_GAIN,
@@ -29,6 +30,8 @@ pub(super) fn is_shared(model: &Model, e: &Evidence) -> bool {
     !e.is_relay_bound(model)
         && !is_oversubscribed(model, e)
         && e.falls_short()
+        // A slow instance is why, wherever its time goes.
+        && !e.uneven.as_ref().is_some_and(Unevenness::costs_throughput)
         && !e.two.is_some_and(|two| two.is_relay_full())
         && match e.trial(Change::OneCoreLess) {
             Some(trial) => trial.shows == Kind::SharedDependency,

@@ -2,6 +2,7 @@
 
 use crate::calibration::{MIN_GAIN, SLOWER_GAIN};
 use crate::finding::evidence::Failing;
+use crate::finding::uneven::Unevenness;
 use crate::goal::Goal;
 use crate::limit_kind::Kind;
 use crate::model::network::Model;
@@ -22,6 +23,8 @@ pub struct InstanceCapacity {
     pub limited_by: Kind,
     /// Why.
     pub reason: CapacityReason,
+    /// The instance that is unlike its peer.
+    pub uneven: Option<Unevenness>,
 }
 
 /// What is known of one instance and of two.
@@ -92,7 +95,7 @@ impl Search<'_> {
             },
         };
         let second_helps = self.second_gain(two).map(|gain| gain >= MIN_GAIN);
-        InstanceCapacity { one, two, second_helps, limited_by, reason }
+        InstanceCapacity { one, two, second_helps, limited_by, reason, uneven: None }
     }
 
     /// By which factor a second instance changes what is completed. Where no end of one was seen, two say nothing.

@@ -2,6 +2,7 @@
 
 use crate::finding::dependency_use::DependencyUse;
 use crate::finding::evidence::Failing;
+use crate::finding::uneven::Unevenness;
 use crate::limit_kind::Kind;
 
 /// Why a count is recommended. Rates in requests per second, times in seconds.
@@ -17,6 +18,8 @@ pub struct Reason {
     pub one_more: Option<OneMore>,
     /// What limits next.
     pub next: Option<NextDetails>,
+    /// The instance that is unlike its peers, so that little is known of other counts.
+    pub uneven: Option<Unevenness>,
     /// What instances share, where it limits the count, was watched and is at its limit.
     pub full_dependency: Option<DependencyUse>,
 }

@@ -25,6 +25,7 @@ impl Search<'_> {
                 one_more: self.no_more(r),
                 next: None,
                 full_dependency: None,
+                uneven: None,
             },
             None => Reason {
                 head,
@@ -33,6 +34,7 @@ impl Search<'_> {
                 one_more: self.one_more(r),
                 next: next_limit.map(|next| self.next_details(r.instances, next)),
                 full_dependency: None,
+                uneven: None,
             },
         }
     }
@@ -181,7 +183,7 @@ impl Search<'_> {
             Kind::SharedDependency => LimitDetails::Shared,
             Kind::BalancerBound => LimitDetails::Balancer,
             Kind::GeneratorBound => LimitDetails::Generator,
-            Kind::Failing | Kind::Headroom => LimitDetails::Other(kind),
+            Kind::Failing | Kind::UnevenInstances | Kind::Headroom => LimitDetails::Other(kind),
         }
     }
 

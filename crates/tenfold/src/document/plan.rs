@@ -3,7 +3,8 @@
 //! Times in milliseconds, rates in requests a second, CPU in cores; absent is null, never 0.
 
 use capacity::balancing::CentralQueue;
-use capacity::{Change, Kind, ModelInputs, NextLimit};
+use capacity::finding::result::Details;
+use capacity::{Change, InstanceWork, Kind, ModelInputs, NextLimit};
 use serde::{Deserialize, Serialize};
 
 use super::app::AppSettings;
@@ -123,6 +124,24 @@ pub struct Finding {
     pub evidence: String,
     /// What to do about it, in a sentence.
     pub remedy: String,
+    /// What each instance did, where they differ.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, ts(optional, as = "Option<Vec<InstanceFigures>>"))]
+    pub by_instance: Vec<InstanceFigures>,
+}
+
+/// What one of several instances did while all of them were measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct InstanceFigures {
+    /// Its number, from 1.
+    pub instance: usize,
+    pub requests: u64,
+    pub errors: u64,
+    /// Mean time of a request in it, without the queue.
+    pub service_ms: f64,
+    /// CPU time of a request, where it is known.
+    pub cpu_ms: Option<f64>,
 }
 
 /// A change that tells explanations apart, and what it did.
@@ -270,6 +289,19 @@ pub struct Point {
     pub instances: usize,
     pub predicted: Predicted,
     pub measured: Option<Measured>,
+    /// What the prediction rests on beside the model, where that is doubtful.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub assumes: Option<Assumption>,
+}
+
+/// What a prediction takes for granted, and what was measured speaks against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum Assumption {
+    /// That all instances are like the first one. Those that ran differ.
+    EqualInstances,
 }
 
 /// What the model says of it.
@@ -313,6 +345,16 @@ impl Plan {
     }
 }
 
+impl Point {
+    /// Marks the counts of several instances that are predicted from instances that differ.
+    pub fn mark_extrapolated(curve: &mut [Point]) {
+        let is_predicted = |point: &&mut Point| point.instances > 1 && point.measured.is_none();
+        for point in curve.iter_mut().filter(is_predicted) {
+            point.assumes = Some(Assumption::EqualInstances);
+        }
+    }
+}
+
 impl BalancingCost {
     pub fn new(cost: &capacity::balancing::BalancingCost, text: String) -> BalancingCost {
         BalancingCost {
@@ -348,6 +390,22 @@ impl From<&capacity::Finding> for Finding {
             confidence: finding.confidence,
             evidence: words::finding::evidence(finding),
             remedy: words::finding::remedy(finding.remedy),
+            by_instance: match &finding.details {
+                Details::Uneven(uneven) => uneven.all.iter().map(InstanceFigures::from).collect(),
+                _ => Vec::new(),
+            },
+        }
+    }
+}
+
+impl From<&InstanceWork> for InstanceFigures {
+    fn from(work: &InstanceWork) -> InstanceFigures {
+        InstanceFigures {
+            instance: work.instance,
+            requests: work.requests,
+            errors: work.failed,
+            service_ms: to_ms(work.service),
+            cpu_ms: work.cpu.map(to_ms),
         }
     }
 }
@@ -405,6 +463,7 @@ impl From<&capacity::Point> for Point {
                 p50_ms: m.p50.map(to_ms),
                 p95_ms: m.p95.map(to_ms),
             }),
+            assumes: None,
         }
     }
 }

@@ -73,7 +73,8 @@ fn answer(known: &Knowledge<'_>, plan: &mut Plan) -> Vec<Contradiction> {
     plan.interventions = trials.iter().map(plan::Trial::from).collect();
     if known.experiment.depth == Depth::Capacity {
         let two = known.facts().second.as_ref().map(Observation::throughput);
-        let answer = capacity::instance_capacity(model, bounds, two);
+        let mut answer = capacity::instance_capacity(model, bounds, two);
+        answer.uneven = known.uneven();
         let findings = known.findings(model, 1, answer.limited_by, false);
         plan.findings = findings.iter().map(plan::Finding::from).collect();
         plan.capacity = Some(plan::InstanceCapacity::from(&answer));
@@ -84,6 +85,7 @@ fn answer(known: &Knowledge<'_>, plan: &mut Plan) -> Vec<Contradiction> {
     if answer.limited_by == Kind::SharedDependency {
         answer.reason.full_dependency = known.full_dependency();
     }
+    answer.reason.uneven = known.uneven();
     let mut counts = match &known.experiment.depth {
         Depth::Sweep { counts, .. } => counts.clone(),
         Depth::Confirm | Depth::Capacity => {
@@ -94,6 +96,9 @@ fn answer(known: &Knowledge<'_>, plan: &mut Plan) -> Vec<Contradiction> {
     counts.sort_unstable();
     let curve = capacity::curve(model, &goal, &measured, counts);
     plan.curve = curve.iter().map(plan::Point::from).collect();
+    if answer.reason.uneven.is_some() {
+        plan::Point::mark_extrapolated(&mut plan.curve);
+    }
     let findings = known.findings(model, answer.instances, answer.limited_by, answer.goal_met);
     plan.findings = findings.iter().map(plan::Finding::from).collect();
     let contradictions = capacity::contradictions(&Answer {

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 
 use capacity::balancing::{Balanced, BalancingCost, CentralQueue};
 use capacity::{
-    Bounds, Change, CoreTrial, DependencyUse, Failing, Filling, Finding, InFlightLimit, Kind,
-    Ladder, Line, Load, Memory, Model, ModelInputs, Question, Quota, RetainedMemory, Rung,
-    Saturation, ServiceShape, Shortage, Trial,
+    Bounds, Change, CoreTrial, DependencyUse, Failing, Filling, Finding, InFlightLimit,
+    InstanceWork, Kind, Ladder, Line, Load, Memory, Model, ModelInputs, Question, Quota,
+    RetainedMemory, Rung, Saturation, ServiceShape, Shortage, Trial, Unevenness,
 };
 use observe::{Machine, fullest};
 
@@ -204,7 +204,9 @@ impl<'a> Knowledge<'a> {
             is_sound || fills_the_cores_alone(o) || is_no_worse(o) || shares_full_cores(o)
         };
         let later = self.facts.confirmed.iter().filter(counts);
-        let measured = self.second().into_iter().chain(later);
+        // What a slow instance lacks would look as if all of them shared something.
+        let tells = |o: &&Observation| o.instances() == 1 || !self.is_slowed_by_one();
+        let measured = self.second().into_iter().chain(later).filter(tells);
         measured.filter(|o| !o.is_interrupted).map(|o| self.saturation(o)).collect()
     }
 
@@ -285,6 +287,7 @@ impl<'a> Knowledge<'a> {
             errors: failing.map(|o| (o.error_ratio(), o.top_error.clone().unwrap_or_default())),
             error_limit: self.experiment.goal.max_errors,
             failing: self.failing(),
+            uneven: self.uneven(),
             crashes: self
                 .facts
                 .deaths
@@ -303,6 +306,21 @@ impl<'a> Knowledge<'a> {
             trials: self.facts.trials.clone(),
             dependencies: self.facts.second.as_ref().unwrap_or(peak).dependencies.clone(),
         })
+    }
+
+    /// The instance that is unlike its peers each time that several ran. What was measured of cold ones says nothing, nor
+    /// what other programs disturbed: they may have used one instance's core.
+    pub fn uneven(&self) -> Option<Unevenness> {
+        let tells =
+            |o: &&Observation| !o.is_interrupted && o.warming.is_none() && self.is_undisturbed(o);
+        let several: Vec<&[InstanceWork]> =
+            self.all().filter(tells).map(|o| o.by_instance.as_slice()).collect();
+        capacity::finding::uneven::lasting(&several, self.experiment.goal.max_errors)
+    }
+
+    /// Whether several instances say nothing of how equal ones would do together.
+    fn is_slowed_by_one(&self) -> bool {
+        self.uneven().is_some_and(|uneven| uneven.costs_throughput())
     }
 
     /// The last measurement of the goal's workload with so many instances.
@@ -446,15 +464,17 @@ impl<'a> Knowledge<'a> {
         self.facts.confirmed.iter().filter(counts).map(slowed).collect()
     }
 
-    /// Measurements of the goal that may be relied on.
+    /// Measurements of the goal that may be relied on, and that equal instances would have given.
     pub fn valid_measurements(&self) -> Vec<capacity::Measured> {
-        let valid = self.facts.confirmed.iter().filter(|o| self.is_valid(o));
+        let tells = |o: &&Observation| o.instances() == 1 || !self.is_slowed_by_one();
+        let valid = self.facts.confirmed.iter().filter(|o| self.is_valid(o)).filter(tells);
         valid.map(Observation::measured).collect()
     }
 
     /// Two saturated instances as they are when warm, if the measurement may be relied on.
     pub fn valid_saturation(&self) -> Option<Saturation> {
-        self.facts.second.as_ref().filter(|second| self.is_valid(second))?;
+        let second = self.facts.second.as_ref().filter(|second| self.is_valid(second));
+        second.filter(|_| !self.is_slowed_by_one())?;
         self.two()
     }
 
@@ -594,7 +614,7 @@ impl<'a> Knowledge<'a> {
         let n = last.instances();
         self.surprises.remove(&n);
         let Some(outcome) = outcome else { return };
-        if outcome.agrees() || !self.is_valid(last) {
+        if outcome.agrees() || !self.is_valid(last) || (n > 1 && self.is_slowed_by_one()) {
             return;
         }
         let fitted = n > 1;

@@ -1,5 +1,7 @@
 //! What a probe saw: the load's report, the balancer's histograms, and who used the machine.
 
+mod by_instance;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -8,7 +10,8 @@ use capacity::calibration::CHANCE_DEVIATIONS;
 use capacity::model::quota::ThrottledRun;
 use capacity::queueing::laws;
 use capacity::{
-    Admission, DependencyUse, Filling, Measured, Pool, Quota, Saturation, ServiceShape,
+    Admission, DependencyUse, Filling, InstanceWork, Measured, Pool, Quota, Saturation,
+    ServiceShape,
 };
 use hdrhistogram::Histogram;
 use load::{ErrorKind, Reason, Report};
@@ -54,6 +57,8 @@ pub struct Edges {
     sockets: Option<Sockets>,
     /// Connections of what instances depend on, by its name.
     dependency_sockets: BTreeMap<String, Sockets>,
+    /// The numbers of the instances, by their names.
+    instances: BTreeMap<String, usize>,
 }
 
 /// One measurement, seen from all sides. Seconds, cores, shares.
@@ -120,6 +125,9 @@ pub struct Observation {
     pub crowding: f64,
     /// By which share a request may yet get cheaper, where instances were not seen to be warm.
     pub warming: Option<f64>,
+    /// What each of several instances did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_instance: Vec<InstanceWork>,
     /// CPU seconds of a fixed piece of work, just before the probe. Earlier recordings do not contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_of_work: Option<f64>,
@@ -150,6 +158,12 @@ impl Mark {
             memory_kills: deployment.memory_kills().saturating_sub(self.memory_kills),
             balancer: deployment.external().map_or(BalancerProgram::Tenfold, External::program),
             dependency_sockets: deployment.dependency_sockets(),
+            instances: deployment
+                .fleet()
+                .members()
+                .into_iter()
+                .map(|status| (status.member.name, status.member.index))
+                .collect(),
             sockets: usual_sockets(deployment, purpose).await,
         }
     }
@@ -211,6 +225,7 @@ impl Observation {
             is_crowded: report.reasons.iter().all(is_of_a_crowd),
             crowding: crowding(report),
             warming: None,
+            by_instance: by_instance::works(edges),
             time_of_work: None,
         }
     }

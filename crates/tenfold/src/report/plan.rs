@@ -8,7 +8,7 @@ use capacity::cost::price::CpuKind;
 use super::section::Section;
 use super::table::Table;
 use crate::document::cost::{Cost, NeedsFrom};
-use crate::document::plan::{Balancer, Goal, Plan, Point, Purpose};
+use crate::document::plan::{Assumption, Balancer, Goal, Plan, Point, Purpose};
 use crate::document::resources::{Limits, Machine};
 use crate::document::verdict::Verdict;
 use crate::words::number::{cores, counted, percent, rate, time};
@@ -217,6 +217,11 @@ pub(super) fn curve(plan: &Plan, rows: Rows) -> Option<Section> {
         0 => None,
         n => Some(format!("  {} more predicted only (--all)", counted(n, "count"))),
     };
+    let is_assumed = plan.curve.iter().any(|point| point.assumes.is_some());
+    let assumed = (rows == Rows::All && is_assumed).then(|| {
+        "  Counts without a measurement are predicted as if all instances were like the first; those that ran differ"
+            .to_owned()
+    });
     let table = match rows {
         Rows::Relevant => table.without_empty_columns(),
         // Three columns are called "measured": none may be missing.
@@ -225,7 +230,7 @@ pub(super) fn curve(plan: &Plan, rows: Rows) -> Option<Section> {
     Some(Section {
         heading: "The goal's workload on N instances (< recommended)".to_owned(),
         table: Some(table),
-        lines: more.into_iter().collect(),
+        lines: more.into_iter().chain(assumed).collect(),
     })
 }
 
@@ -240,12 +245,14 @@ fn is_relevant(plan: &Plan, instances: usize) -> bool {
 /// What was measured of a count, else what is predicted.
 fn best_known(point: &Point, name: String) -> Vec<String> {
     let (p, ms) = (&point.predicted, |ms: Option<f64>| optional(ms, millis));
+    let from = match point.assumes {
+        None => "predicted",
+        Some(Assumption::EqualInstances) => "predicted as if all were like the first",
+    };
     let (throughput, p50, p95, from) = match &point.measured {
         Some(m) => (m.throughput, ms(m.p50_ms), ms(m.p95_ms), "measured"),
-        None if p.p95_ms.is_none() => {
-            (p.throughput, GROWS.to_owned(), GROWS.to_owned(), "predicted")
-        }
-        None => (p.throughput, ms(p.p50_ms), ms(p.p95_ms), "predicted"),
+        None if p.p95_ms.is_none() => (p.throughput, GROWS.to_owned(), GROWS.to_owned(), from),
+        None => (p.throughput, ms(p.p50_ms), ms(p.p95_ms), from),
     };
     vec![name, rate(throughput), p50, p95, from.to_owned()]
 }

@@ -6,6 +6,7 @@ use capacity::recommendation::instance_capacity::{CapacityReason, Second};
 use super::limit;
 use super::number::rate;
 use super::recommendation::{busy, failure};
+use super::uneven;
 
 const WHAT_TO_ADD: &str = "To learn how many instances you need, say how the app is used: add --users N --think 1s \
                            or --rate R, and --p95 TIME.";
@@ -30,7 +31,9 @@ pub fn reason(answer: &InstanceCapacity) -> String {
                     limit::describe(&limit)
                 ),
             };
-            format!("{first}; {}. {WHAT_TO_ADD}", self::second(second))
+            let differs = answer.uneven.as_ref().map(uneven::differs);
+            let differs = differs.map_or_else(String::new, |differs| format!("; {differs}"));
+            format!("{first}; {}{differs}. {WHAT_TO_ADD}", self::second(second))
         }
     }
 }

@@ -4,7 +4,7 @@ use capacity::finding::result::{Details, Leak, MemoryLevel, Remedy};
 use capacity::{Finding, Shortage};
 
 use super::number::{percent, rate, time};
-use super::{crash, dependency};
+use super::{crash, dependency, uneven};
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -25,6 +25,7 @@ fn numbers(details: &Details) -> String {
             }
         }
         Details::Crashes(crashes) => crash::describe(crashes),
+        Details::Uneven(uneven) => uneven::by_instance(uneven),
         Details::Files(shortage) => files(shortage),
         Details::GeneratorThread { utilisation } => {
             format!("the load generator used {:.0} % of its core", utilisation * 100.0)
@@ -157,6 +158,12 @@ pub fn remedy(remedy: Remedy) -> String {
         }
         Remedy::MendErrors => {
             "read the app's log and mend the errors first: a fast failure is no throughput"
+        }
+        Remedy::InspectInstance(instance) => {
+            return format!(
+                "look at what only instance {instance} has (its settings, by TENFOLD_INSTANCE; its data, caches, place and \
+                 limits) and mend that, then plan again: a balancer cannot make up for an instance that differs"
+            );
         }
         Remedy::OpenFiles(files) => {
             return format!(

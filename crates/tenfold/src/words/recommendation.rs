@@ -8,6 +8,7 @@ use capacity::{Failing, Kind, LimitDetails, NextLimit, Recommendation};
 use super::dependency;
 use super::limit;
 use super::number::{about, counted, percent, rate, time};
+use super::uneven;
 
 /// The whole reason, as one sentence.
 pub fn reason(r: &Recommendation) -> String {
@@ -19,6 +20,7 @@ pub fn reason(r: &Recommendation) -> String {
             (LimitDetails::Shared, Some(used)) => format!("limited by {}", dependency::limit(used)),
             (limit, _) => limited_by(limit),
         }),
+        reason.uneven.as_ref().map(uneven::differs),
         reason.one_more.map(|more| one_more(r.instances, more)),
         r.next_limit.zip(reason.next).map(|(next, details)| next_limit(r.instances, next, details)),
     ];

@@ -60,6 +60,7 @@ pub fn seen(instances: usize, users: Option<usize>, throughput: f64, beside: f64
         is_crowded: true,
         crowding: 1.0,
         warming: None,
+        by_instance: Vec::new(),
         time_of_work: None,
     }
 }
