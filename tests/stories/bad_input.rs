@@ -331,7 +331,7 @@ h.HTTPServer(('127.0.0.1',int(os.environ['PORT'])),H).serve_forever()";
 fn a_path_that_fails_gives_no_recommendation() {
     let app = "python3 -m http.server --bind 127.0.0.1 {port}";
     let output =
-        refused(&format!("plan --quiet --users 3 --path /nothing -- {app}"), 1, &["status_4xx"]);
+        refused(&format!("plan --quiet --users 3 --path /nothing -- {app}"), 1, &["status 404"]);
     assert!(said(&output).contains("--path"), "{}", said(&output));
 }
 

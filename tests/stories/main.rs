@@ -12,6 +12,7 @@ mod balancers;
 mod compose;
 mod cost;
 mod docker;
+mod exports;
 mod faults;
 mod findings;
 mod guides;

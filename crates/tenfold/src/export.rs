@@ -53,6 +53,11 @@ impl Format {
                 "{plan} is a plan of containers, which only --to compose and --to kubernetes describe"
             ));
         }
+        if self.is_of_containers() && settings.container_port.is_none() {
+            return Some(format!(
+                "{plan} does not tell where the containers listen: say so, as in --container-port 8080"
+            ));
+        }
         let units = settings.units.as_ref()?;
         let template = &units.template;
         match self {

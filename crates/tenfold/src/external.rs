@@ -27,6 +27,7 @@ use fleet::{Logs, ProcessHost};
 use tokio::task::JoinHandle;
 
 use crate::config::BalancerProgram;
+use crate::document::idle_connections::IdleConnections;
 use access_log::Logged;
 use engine::{Engine, Server};
 use installation::Installation;
@@ -148,6 +149,19 @@ impl External {
             servers.values_mut().for_each(|server| server.slots = slots);
         };
         self.changes.make(all).await
+    }
+
+    /// Keeps or closes connections to the servers as the instances need it. Returns when all are of the new kind.
+    ///
+    /// # Errors
+    /// A sentence, when the program refuses it or does not start.
+    pub async fn set_idle_connections(&self, found: IdleConnections) -> Result<(), String> {
+        let all = |servers: &mut reconciler::Servers| {
+            servers.values_mut().for_each(|server| server.idle_connections = Some(found));
+        };
+        self.changes.make(all).await?;
+        // HAProxy has it in its file alone, and both keep what they have kept.
+        self.changes.restart().await
     }
 
     /// Starts the program anew, without the connections that it kept idle.

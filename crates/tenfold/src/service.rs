@@ -2,6 +2,7 @@
 //!
 //! - [`deployment`]: fleets, balancer and observer, wired together.
 //! - [`members`]: who gets requests.
+//! - [`idle_test`]: whether an idle connection to an instance makes others wait.
 //! - [`drivers`]: the driver of each kind of instances.
 //! - [`cpu_use`]: who used the CPU.
 //! - [`access`]: who may ask over TCP.
@@ -19,6 +20,7 @@ pub mod crash_log;
 pub mod deployment;
 pub mod drivers;
 pub mod health_log;
+pub mod idle_test;
 pub mod members;
 pub mod notify;
 pub mod reexec;

@@ -10,6 +10,8 @@
 //! - [`dependency`]: what something that instances depend on used.
 //! - [`uneven`]: an instance that is unlike its peers.
 //! - [`crash`]: instances that died while something was measured.
+//! - [`failure`]: failed requests by the code that says why.
+//! - [`shell`]: commands as one pastes them into a shell.
 //! - [`escaped_text`]: text of others, with what would hide written out.
 
 pub mod balancing;
@@ -19,9 +21,11 @@ pub mod cost;
 pub mod crash;
 pub mod dependency;
 pub mod escaped_text;
+pub mod failure;
 pub mod finding;
 pub mod limit;
 pub mod number;
 pub mod recommendation;
+pub mod shell;
 pub mod trial;
 pub mod uneven;

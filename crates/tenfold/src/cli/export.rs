@@ -1,6 +1,7 @@
 //! `tenfold export`: an earlier plan as settings for systemd and its kin, or an earlier load run in
 //! another format.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,7 @@ use crate::document::plan::{self, Plan};
 use crate::export::Format;
 use crate::export::rendered::Rendered;
 use crate::export::settings::{Settings, Wanted, check_name};
+use crate::external::nginx::upstreams;
 use crate::process::exit_code::{Outcome, misuse};
 use crate::store::file;
 use crate::store::history::{History, RunName};
@@ -52,6 +54,9 @@ struct SettingsArguments {
     /// Port of the first instance; the others follow [default: 4201, or the first of the plan's --ports]
     #[arg(long, value_name = "PORT", value_parser = quantity::number::<u16>, requires = "to")]
     first_port: Option<u16>,
+    /// Port of the app in its containers [default: the plan's]
+    #[arg(long, value_name = "PORT", value_parser = quantity::number::<u16>, requires = "to")]
+    container_port: Option<u16>,
     /// Where the balancer listens for clients [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS", value_parser = quantity::address, requires = "to")]
     listen: Option<SocketAddr>,
@@ -90,11 +95,23 @@ impl Arguments {
     }
 
     fn plan(self) -> anyhow::Result<Outcome> {
-        let SettingsArguments { to, output, force, name, instances, first_port, listen } =
-            self.settings;
+        let SettingsArguments {
+            to,
+            output,
+            force,
+            name,
+            instances,
+            first_port,
+            container_port,
+            listen,
+        } = self.settings;
         let (plan, named) = named(&self.run)?;
         let listen = listen.unwrap_or(LISTEN);
-        let wanted = Wanted { name, instances, first_port, listen };
+        let upstreams = match to.contains(&Format::Nginx) {
+            true => upstreams::present(Settings::ORIGIN),
+            false => BTreeSet::new(),
+        };
+        let wanted = Wanted { name, instances, first_port, container_port, listen, upstreams };
         let settings = Settings::of(&plan, &named, &wanted)?;
         if let Some(refusal) = to.iter().find_map(|format| format.refusal(&settings)) {
             return Err(misuse(refusal));

@@ -28,6 +28,7 @@ use crate::store;
 use crate::store::history::{self, History, NewRun};
 use crate::store::redaction::{command_without_secrets, own_command};
 use crate::store::state_dir;
+use crate::words;
 
 #[derive(Args, Debug)]
 #[command(
@@ -148,7 +149,7 @@ impl Arguments {
         let words = experiment.runnable.source.words();
         let about = About {
             kind: Kind::Plan,
-            name: command_without_secrets(&words).join(" "),
+            name: words::shell::line(&command_without_secrets(&words)),
             target: None,
             goal: Some(report::plan::goal(&goal)),
         };

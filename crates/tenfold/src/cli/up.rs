@@ -264,9 +264,12 @@ impl Launch {
         let Members::Instances { runnable, count, slots, backend } = &served.members else {
             return None;
         };
-        let (slots, source) = self::slots(*slots, &runnable.source, balancer);
+        let plan = last_plan(&runnable.source);
+        let (slots, source) = self::slots(*slots, plan.as_ref(), balancer);
         let backend = Backend { slots, ..(**backend).clone() };
-        let to_run = ToRun { id: served.id, runnable: (**runnable).clone(), backend };
+        let idle_connections = plan.and_then(|plan| plan.idle_connections);
+        let to_run =
+            ToRun { id: served.id, runnable: (**runnable).clone(), backend, idle_connections };
         Some(Launch { to_run, said: *count, found: 0, source })
     }
 
@@ -300,23 +303,27 @@ impl Launch {
     }
 }
 
+/// The last plan of the app that tells its slots and can be relied on.
+fn last_plan(source: &InstanceSource) -> Option<Plan> {
+    let command = source.words().join(" ");
+    let directory = history::of_app(source.directory());
+    // A history that cannot be read is no reason not to serve.
+    let history = History::read().ok()?;
+    let plans = history.documents("plan", &directory, &command).unwrap_or_default();
+    let mut plans = plans.iter().filter_map(|text| serde_json::from_str(text).ok());
+    plans.find(|plan: &Plan| plan.balancer_slots.is_some() && plan.verdict != Verdict::Invalid)
+}
+
 /// Slots, and where the number comes from.
 fn slots(
     said: Option<Slots>,
-    source: &InstanceSource,
+    plan: Option<&Plan>,
     balancer: BalancerProgram,
 ) -> (Slots, &'static str) {
     if let Some(slots) = said {
         return (slots, "as configured");
     }
-    let command = source.words().join(" ");
-    let directory = history::of_app(source.directory());
-    // A history that cannot be read is no reason not to serve.
-    let plans = History::read()
-        .and_then(|history| history.documents("plan", &directory, &command))
-        .unwrap_or_default();
-    let slots = |plan: Plan| plan.balancer_slots.filter(|_| plan.verdict != Verdict::Invalid);
-    let found = plans.iter().filter_map(|d| serde_json::from_str(d).ok().and_then(slots)).next();
+    let found = plan.and_then(|plan| plan.balancer_slots);
     let unmeasured = "unmeasured: `tenfold plan` finds what fits";
     match (found, balancer) {
         (Some(slots), _) => (slots.into(), "found by the last plan"),

@@ -58,12 +58,12 @@ pub fn app_settings(
                 ImageOrigin::Named(name) => name.clone(),
                 ImageOrigin::Built(folder) => folder.to_string_lossy().into_owned(),
             });
-            settings.container_port = image.port;
+            settings.container_port = image.port.or_else(|| port_inside(places));
             &image.env
         }
         InstanceSource::Stack(service) => {
             settings.image = Some(service.project.image(&service.name));
-            settings.container_port = service.port;
+            settings.container_port = service.port.or_else(|| port_inside(places));
             &service.env
         }
     };
@@ -81,6 +81,13 @@ pub fn app_settings(
         files.map(|file| std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone()));
     settings.env_files = files.map(|path| path.to_string_lossy().into_owned()).collect();
     settings
+}
+
+/// Where containers listened, as they were reached at addresses of their own. A port of this machine, at which one is
+/// published, tells nothing of that.
+fn port_inside(places: &[(String, SocketAddr)]) -> Option<u16> {
+    let (_, address) = places.first()?;
+    (!address.ip().is_loopback()).then_some(address.port())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The app's command: words for a program, which no shell reads.
 
 use crate::store::redaction::command_without_secrets;
+use crate::words;
 
 /// What a shell puts between commands.
 const OPERATORS: [&str; 4] = ["&&", "||", ";", "|"];
@@ -20,16 +21,26 @@ pub fn for_a_shell(command: &[String]) -> Option<String> {
     }
     let builtin = Some(program).filter(|program| BUILTINS.contains(&program.as_str()));
     let word = command.iter().find(is_operator).or(builtin)?;
-    let line = command_without_secrets(command).join(" ");
+    let shown = command_without_secrets(command);
+    // What a shell is to expand stays as it is.
+    let for_shell = |word: &String| match is_operator(&word) || word.contains('$') {
+        true => word.clone(),
+        false => words::shell::quoted(word),
+    };
+    let line = shown.iter().map(for_shell).collect::<Vec<_>>().join(" ");
     let mut sentence = format!(
-        "`{word}` is for a shell, and no shell reads the command: let one do so, as in -- sh -c '{line}'"
+        "`{word}` is for a shell, and no shell reads the command: let one do so, as in -- sh -c {}",
+        words::shell::quoted(&line)
     );
     if let [cd, directory, and, rest @ ..] = command
         && (cd.as_str(), and.as_str()) == ("cd", "&&")
         && !rest.iter().any(|word| is_operator(&word))
     {
-        let rest = command_without_secrets(rest).join(" ");
-        sentence += &format!(", or name the folder, as in --dir {directory} -- {rest}");
+        let rest = words::shell::line(&command_without_secrets(rest));
+        sentence += &format!(
+            ", or name the folder, as in --dir {} -- {rest}",
+            words::shell::quoted(directory)
+        );
     }
     Some(sentence)
 }

@@ -146,6 +146,13 @@ impl Source {
                 ))
             });
         }
+        if !path.exists() {
+            return Err(misuse(format!(
+                "there is no {}: --from takes a Procfile, package.json, NAME.service, compose file or Dockerfile, or \
+                 its folder",
+                path.display()
+            )));
+        }
         let format = Format::of(&path).ok_or_else(|| {
             misuse(format!(
                 "{} is of no known kind: --from takes a Procfile, package.json, NAME.service, compose file or \
@@ -363,6 +370,7 @@ mod tests {
         let here = folder(&[("app.js", ""), ("a.service", "[Service]\nExecStart=/a\n")]);
         let refused = |from: &str| completed(here.path(), Some(from)).unwrap_err();
         assert!(refused("app.js").contains("app.js is of no known kind"));
+        assert!(refused("nosuch").starts_with("there is no "), "{}", refused("nosuch"));
         assert!(refused("a.service:x").contains("is taken as a whole"));
         assert!(refused("Procfile").contains("cannot read"), "{}", refused("Procfile"));
         std::fs::create_dir(here.path().join("empty")).unwrap();

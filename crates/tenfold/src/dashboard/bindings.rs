@@ -7,7 +7,9 @@ use ts_rs::{Config, TS};
 
 use super::model::{event, history, inventory, load as live, measurement, state};
 use crate::cost;
-use crate::document::{comparison, cost as prices, load, plan, resources, times, verdict};
+use crate::document::{
+    comparison, cost as prices, idle_connections, load, plan, resources, times, verdict,
+};
 use crate::report::page::summary;
 use crate::service::access::answer;
 
@@ -36,6 +38,7 @@ fn written() -> String {
         cost::Measured,
         cost::Row,
         cost::Sizing,
+        idle_connections::IdleConnections,
         load::Check,
         load::Connections,
         load::Document,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::app::AppSettings;
 use super::cost::Cost;
+use super::idle_connections::IdleConnections;
 use super::resources::{CpuCores, Limited, Limits, Machine};
 use super::times::{Times, to_ms};
 use super::verdict::Verdict;
@@ -48,6 +49,10 @@ pub struct Plan {
     pub slots: Option<usize>,
     /// What a balancer with a queue gave it, and should give it: a little more where requests are short.
     pub balancer_slots: Option<usize>,
+    /// Whether connections to an instance may be kept, if that was found. Earlier documents do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub idle_connections: Option<IdleConnections>,
     pub probes: Vec<Probe>,
     /// What the model was fitted to, in seconds and not rounded. Without a workload
     /// its goal is a single user.

@@ -39,6 +39,7 @@ pub fn plan(
         verdict_reasons: Vec::new(),
         slots: None,
         balancer_slots: None,
+        idle_connections: known.facts().idle_connections,
         probes: probes(known).map(|o| o.judged(known.unwatched_demand())).collect(),
         basis: known.basis(),
         curve: Vec::new(),

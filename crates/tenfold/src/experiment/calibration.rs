@@ -45,6 +45,9 @@ pub const MAX_FAILED_SHARE: f64 = 0.01;
 /// With 1 %, plans of a JVM took up to 60.4 of 60 s.
 pub const BUDGET_RESERVE: f64 = 0.02;
 
+/// The answer that tells whether connections may be kept may take 1/30 of the whole budget.
+pub const IDLE_TEST_BUDGET_DIVISOR: u32 = 30;
+
 /// A rung may take 1/3 of the budget that is left.
 pub const RUNG_BUDGET_DIVISOR: u32 = 3;
 

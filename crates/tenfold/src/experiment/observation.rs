@@ -32,6 +32,7 @@ use crate::document::verdict::Verdict;
 use crate::external::External;
 use crate::service::cpu_use::{self, CpuUse};
 use crate::service::deployment::Deployment;
+use crate::words;
 use crate::words::number::{counted, percent};
 
 /// Counters at the beginning of the measured interval.
@@ -216,11 +217,10 @@ impl Observation {
             faults: apps.iter().map(|u| u.major_faults).fold(0.0, f64::max),
             sockets: edges.sockets.clone(),
             dependencies: edges.dependencies(),
-            top_error: report
-                .errors
-                .iter()
-                .max_by_key(|(_, n)| **n)
-                .map(|(kind, _)| kind.to_string()),
+            top_error: words::failure::most_frequent(
+                report.errors.iter().map(|(kind, n)| (kind.name(), *n)),
+                &report.status,
+            ),
             redirect: redirect(report),
             is_crowded: report.reasons.iter().all(is_of_a_crowd),
             crowding: crowding(report),

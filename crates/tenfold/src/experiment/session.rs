@@ -7,8 +7,8 @@ use fleet::MemberStatus;
 use observe::Machine;
 
 use super::calibration::{
-    MAX_CONCURRENCY, MAX_FAILED_SHARE, RUNG_BUDGET_DIVISOR, TWO_INSTANCES_BUDGET_DIVISOR,
-    UNLIMITED_SLOTS, UNNEEDED_RUNG_BUDGET_DIVISOR,
+    IDLE_TEST_BUDGET_DIVISOR, MAX_CONCURRENCY, MAX_FAILED_SHARE, RUNG_BUDGET_DIVISOR,
+    TWO_INSTANCES_BUDGET_DIVISOR, UNLIMITED_SLOTS, UNNEEDED_RUNG_BUDGET_DIVISOR,
 };
 use super::core_speed::time_of_work;
 use super::crash::Deaths;
@@ -23,6 +23,7 @@ use crate::process::exit_code::misuse;
 use crate::process::signal::Stop;
 use crate::service::deployment::Deployment;
 use crate::service::drivers::Drivers;
+use crate::service::idle_test;
 use crate::terminal::progress::Progress;
 use crate::words;
 use crate::words::number::counted;
@@ -94,6 +95,7 @@ impl<'a> Session<'a> {
         self.progress.step("starting the app".to_owned(), self.budget.left());
         self.scale(1).await?;
         self.start_up = begun.elapsed().as_secs_f64();
+        self.find_idle_connections().await?;
         self.measure_ladder().await?;
         if let Some(failing) = self.known.failing() {
             let why = match failing {
@@ -134,6 +136,23 @@ impl<'a> Session<'a> {
     }
 
     // === one instance ===
+
+    /// Before a balancer keeps any: asks the instance itself, which answers others meanwhile or does not.
+    async fn find_idle_connections(&mut self) -> Result<(), Abort> {
+        let app = &self.deployment.apps[0];
+        let Some((_, address)) = app.roster().places().into_iter().next() else { return Ok(()) };
+        let target = self.experiment.workload.request.target(address);
+        let patience = self.budget.total() / IDLE_TEST_BUDGET_DIVISOR;
+        let found = tokio::select! {
+            signal = self.stop.wait() => return Err(Abort::Stopped(signal)),
+            found = idle_test::with_requests(&target, patience) => found,
+        };
+        if let Some(found) = found {
+            app.set_idle_connections(found).await.map_err(Abort::Failed)?;
+            self.known.learn().idle_connections = Some(found);
+        }
+        Ok(())
+    }
 
     /// Doubles concurrency until throughput stops growing.
     async fn measure_ladder(&mut self) -> Result<(), Abort> {

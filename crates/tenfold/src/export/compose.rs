@@ -19,7 +19,7 @@ pub fn render(settings: &Settings) -> Vec<Rendered> {
     let name = &settings.name;
     let what = format!("{BALANCER}: HAProxy in front of the service {name} of compose.yaml.");
     let bind = format!(":{BALANCER_PORT}");
-    let servers = Servers::Service { port: settings.container_port() };
+    let servers = Servers::Service { port: settings.container_port.unwrap_or_default() };
     let balancer = configuration(settings, &what, &bind, &servers);
     vec![Rendered::new("compose.yaml", stack(settings)), Rendered::new(BALANCER, balancer)]
 }
@@ -28,7 +28,7 @@ fn stack(settings: &Settings) -> String {
     let Settings { name, app, limits, .. } = settings;
     let mut text = settings
         .heading_of_command(&format!("compose.yaml: {name} in containers, behind HAProxy."));
-    let container_port = settings.container_port();
+    let container_port = settings.container_port.unwrap_or_default();
     let filled = |text: &str| fill(text, &container_port.to_string(), "1", name).replace('$', "$$");
     let _ = writeln!(text, "\nservices:\n  {name}:");
     match &app.image {

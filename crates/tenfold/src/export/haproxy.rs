@@ -34,7 +34,7 @@ pub fn configuration(settings: &Settings, what: &str, bind: &str, servers: &Serv
         text += "resolvers docker\n    nameserver dns 127.0.0.11:53\n    resolve_retries 3\n    timeout resolve 1s\n    \
                  timeout retry 1s\n    hold valid 1s\n";
     }
-    let mut backend = String::new();
+    let mut backend = settings.connections_comment(4);
     if let Some(path) = &app.ready_path {
         backend += &comment(4, "A check waits behind the requests of an instance.");
         let _ = writeln!(
@@ -64,6 +64,7 @@ pub fn configuration(settings: &Settings, what: &str, bind: &str, servers: &Serv
         binds: &[bind.to_owned()],
         wait: &wait,
         queue_length: app.queue_length,
+        connections: settings.upstream_connections(),
         frontend: &comment(4, &settings.queue_comment()),
         backend: &backend,
     });

@@ -11,10 +11,11 @@ use super::yaml;
 const LAG: u64 = 5;
 
 pub fn render(settings: &Settings) -> Vec<Rendered> {
-    let (name, container_port) = (&settings.name, settings.container_port());
+    let (name, container_port) = (&settings.name, settings.container_port.unwrap_or_default());
     let mut text = settings
         .heading_of_command(&format!("kubernetes.yaml: {name} as a Deployment behind a Service."));
     text += &comment(0, &settings.slots_comment());
+    text += &settings.connections_comment(0);
     text += &comment(
         0,
         "A Service has no slots and no queue: it spreads connections by chance, so that the slowest answers come later \
@@ -38,7 +39,7 @@ pub fn render(settings: &Settings) -> Vec<Rendered> {
 
 fn deployment(settings: &Settings) -> String {
     let Settings { name, app, limits, .. } = settings;
-    let container_port = settings.container_port();
+    let container_port = settings.container_port.unwrap_or_default();
     let filled = |text: &str| fill(text, &container_port.to_string(), "1", name);
     // Kubernetes puts variables into $(NAME).
     let escaped = |text: &str| yaml::text(&filled(text).replace("$(", "$$("));

@@ -5,7 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use super::comment::comment;
 use super::rendered::Rendered;
 use super::settings::{Settings, time};
-use crate::external::nginx::{MOST_IDLE, site};
+use crate::external::engine::UpstreamConnections;
+use crate::external::nginx::{MOST_IDLE, site, upstreams};
 
 pub fn render(settings: &Settings) -> Vec<Rendered> {
     let Settings { name, slots, app, measured_behind, .. } = settings;
@@ -30,9 +31,22 @@ pub fn render(settings: &Settings) -> Vec<Rendered> {
                 "nginx has no queue: with max_conns={slots} it would answer 502 to every further request. Without, \
                  {waits}. HAProxy has a queue (--to haproxy)."
             ),
+        )
+        + &settings.connections_comment(4);
+    let connections = settings.upstream_connections();
+    let most_idle = (settings.instances * slots).clamp(1, MOST_IDLE);
+    let idle = (connections == UpstreamConnections::Kept).then_some(most_idle);
+    let upstream = upstreams::free(name, &settings.upstreams);
+    if upstream != *name {
+        text += &comment(
+            0,
+            &format!(
+                "The upstream is {upstream}, since nginx here has one of the name {name} already."
+            ),
         );
-    let idle = (settings.instances * slots).clamp(1, MOST_IDLE);
-    text += &site::upstream(name, &servers, idle, [&failing, &queueless]);
-    text += &site::server(name, &[settings.listen.to_string()], &time(app.response_timeout_s));
+    }
+    text += &site::upstream(&upstream, &servers, idle, [&failing, &queueless]);
+    let (listen, response) = ([settings.listen.to_string()], time(app.response_timeout_s));
+    text += &site::server(&upstream, &listen, &response, connections);
     vec![Rendered::new(format!("{name}.conf"), text)]
 }

@@ -17,6 +17,7 @@ pub fn render(settings: &Settings) -> Vec<Rendered> {
         ),
     );
     text += &comment(0, &settings.slots_comment());
+    text += &settings.connections_comment(0);
     text += &comment(0, &settings.limits_comment());
     text +=
         &comment(0, "Nor has it limits, slots, a queue or timeouts: those are for what runs it.");

@@ -1,5 +1,6 @@
 //! The numbers of a plan, as other programs take them, each with where it comes from.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -7,9 +8,11 @@ use super::comment::comment;
 use super::units::Units;
 use crate::config::UNMEASURED_SLOTS;
 use crate::document::app::AppSettings;
+use crate::document::idle_connections::IdleConnections;
 use crate::document::plan::Plan;
 use crate::document::resources::Limits;
 use crate::document::verdict::Verdict;
+use crate::external::engine::UpstreamConnections;
 use crate::process::exit_code::misuse;
 use crate::store::redaction::MASK;
 use crate::words::number;
@@ -20,7 +23,7 @@ const LONGEST_NAME: usize = 40;
 /// Where instances listen unless the plan was measured on ports of its own.
 const FIRST_PORT: u16 = 4201;
 
-/// Where containers listen, unless the plan knows.
+/// Where a process listens once it is in a container: it is told so.
 const CONTAINER_PORT: u16 = 8000;
 
 /// What is exported.
@@ -36,6 +39,8 @@ pub struct Settings {
     pub instances_why: String,
     pub slots: usize,
     pub slots_why: String,
+    /// What idle connections to an instance do, if the plan tells.
+    pub idle_connections: Option<IdleConnections>,
     pub limits: Limits,
     pub limits_why: String,
     pub command: Vec<String>,
@@ -46,10 +51,14 @@ pub struct Settings {
     pub warnings: Vec<String>,
     /// Those of the user's own, if instances are units of a template.
     pub units: Option<Units>,
+    /// Where each container listens: all may have the same port. `None` where an image listens nobody knows where.
+    pub container_port: Option<u16>,
     /// Of the instances, in their order.
     pub ports: Vec<u16>,
     /// Where clients connect.
     pub listen: SocketAddr,
+    /// Upstreams that nginx of this machine has already.
+    pub upstreams: BTreeSet<String>,
 }
 
 /// What the command line says.
@@ -58,7 +67,10 @@ pub struct Wanted {
     pub name: Option<String>,
     pub instances: Option<usize>,
     pub first_port: Option<u16>,
+    pub container_port: Option<u16>,
     pub listen: SocketAddr,
+    /// Upstreams that nginx of this machine has already.
+    pub upstreams: BTreeSet<String>,
 }
 
 impl Settings {
@@ -131,23 +143,29 @@ impl Settings {
             instances_why,
             slots,
             slots_why,
+            idle_connections: plan.idle_connections,
             limits: plan.limits.unwrap_or(Limits { cpus: None, memory_bytes: None }),
             limits_why: limits_why(plan),
             command: command(plan, &app),
+            container_port: wanted.container_port.or(container_port(&app)),
             app,
             measured_behind: plan.balancer.as_ref().map(|balancer| balancer.program.clone()),
             warnings,
             ports: units.as_ref().map_or(ports, |units| units.ports.clone()),
             units,
             listen: wanted.listen,
+            upstreams: wanted.upstreams.clone(),
         })
     }
+
+    /// A line that every file has.
+    pub const ORIGIN: &'static str = "written by tenfold export.";
 
     /// What every file begins with: what it is, and from which plan.
     pub fn heading(&self, what: &str) -> String {
         let Settings { plan, started, .. } = self;
         let mut text = comment(0, what);
-        text += &comment(0, &format!("From {plan} of {started}, written by tenfold export."));
+        text += &comment(0, &format!("From {plan} of {started}, {}", Settings::ORIGIN));
         for warning in &self.warnings {
             text += &comment(0, &format!("WARNING: {warning}"));
         }
@@ -179,6 +197,18 @@ impl Settings {
     pub fn slots_comment(&self) -> String {
         let many = number::counted(self.slots, "request");
         format!("{many} at once in each instance, by {}: {}", self.plan, self.slots_why)
+    }
+
+    /// What becomes of connections to instances after an answer.
+    pub fn upstream_connections(&self) -> UpstreamConnections {
+        UpstreamConnections::of(self.idle_connections)
+    }
+
+    /// The same with where it comes from, as a comment; empty where the plan does not tell.
+    pub fn connections_comment(&self, indent: usize) -> String {
+        self.idle_connections.map_or_else(String::new, |found| {
+            comment(indent, &format!("{} ({})", found.meaning(), self.plan))
+        })
     }
 
     /// The limits, with where they come from.
@@ -214,11 +244,6 @@ impl Settings {
         words.chain(self.secret_variables().map(str::to_owned)).collect()
     }
 
-    /// Where each container listens: all may have the same port.
-    pub fn container_port(&self) -> u16 {
-        self.app.container_port.unwrap_or(CONTAINER_PORT)
-    }
-
     /// Whether instances tell each other apart by `{i}` or `{name}`, which not every format can give them.
     pub fn is_numbered(&self) -> bool {
         let texts = self.command.iter().chain(self.app.env.values());
@@ -238,6 +263,11 @@ fn command(plan: &Plan, app: &AppSettings) -> Vec<String> {
         Some(_) => words.skip_while(|word| *word != "--").skip(1).cloned().collect(),
         None => words.cloned().collect(),
     }
+}
+
+/// What the plan tells. A process listens where it is told, in a container as well.
+fn container_port(app: &AppSettings) -> Option<u16> {
+    app.container_port.or_else(|| app.image.is_none().then_some(CONTAINER_PORT))
 }
 
 /// `{port}`, `{i}` and `{name}` replaced.
@@ -328,7 +358,15 @@ pub mod tests {
         let directory = "/srv/My Shop".to_owned();
         plan.app = Some(AppSettings { directory, ..without_settings() });
         let listen = SocketAddr::from(([127, 0, 0, 1], 8080));
-        (plan, Wanted { name: None, instances: None, first_port: None, listen })
+        let wanted = Wanted {
+            name: None,
+            instances: None,
+            first_port: None,
+            container_port: None,
+            listen,
+            upstreams: BTreeSet::new(),
+        };
+        (plan, wanted)
     }
 
     #[test]

@@ -124,6 +124,7 @@ fn target(settings: &Settings) -> String {
         0,
         "systemd spreads no requests: slots and queue are for the balancer in front (--to haproxy, --to nginx).",
     );
+    text += &settings.connections_comment(0);
     text += "\n[Install]\n";
     text += &comment(0, "For systemctl --user: default.target");
     text += "WantedBy=multi-user.target\n";

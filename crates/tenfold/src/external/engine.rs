@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use fleet::{Companion, CompanionSignal};
 
 use super::access_log::Logged;
+use crate::document::idle_connections::IdleConnections;
 
 /// How long a program may take to start, or to do what it was told.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -26,8 +27,28 @@ pub struct Server {
     pub address: SocketAddr,
     /// Requests at once in it, where the program has a queue.
     pub slots: usize,
+    /// What idle connections to it do. Not known counts as harmless.
+    pub idle_connections: Option<IdleConnections>,
     /// It gets no new request.
     pub draining: bool,
+}
+
+/// What becomes of connections to servers after an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum UpstreamConnections {
+    /// They are kept for the next request.
+    Kept,
+    Closed,
+}
+
+impl UpstreamConnections {
+    /// As an instance needs it. What is not known is taken for harmless.
+    pub fn of(found: Option<IdleConnections>) -> UpstreamConnections {
+        match found.is_none_or(IdleConnections::may_be_kept) {
+            true => UpstreamConnections::Kept,
+            false => UpstreamConnections::Closed,
+        }
+    }
 }
 
 /// A program that balances. Errors are a sentence.
@@ -62,6 +83,12 @@ pub trait Engine: Send + Sync {
 
     /// The signal that ends it after the requests in flight.
     fn stop_signal(&self) -> CompanionSignal;
+}
+
+/// Whether connections to servers may be kept for the next request.
+pub fn upstream_connections(servers: &[Server]) -> UpstreamConnections {
+    let each = servers.iter().map(|server| UpstreamConnections::of(server.idle_connections));
+    each.max().unwrap_or(UpstreamConnections::Kept)
 }
 
 /// Seconds as the log of nginx has them, from `0.012`.

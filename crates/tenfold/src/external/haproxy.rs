@@ -22,7 +22,7 @@ use tokio::time::timeout;
 
 use super::Site;
 use super::access_log::Logged;
-use super::engine::{Engine, PATIENCE, Server};
+use super::engine::{self, Engine, PATIENCE, Server};
 use super::installation::Installation;
 use sections::Sections;
 
@@ -97,6 +97,7 @@ impl Haproxy {
             binds: &binds,
             wait: &time(site.queue.wait),
             queue_length: site.queue.length,
+            connections: engine::upstream_connections(servers),
             frontend: "    log global\n    option dontlognull\n    log-format \
                        %ST,%Ta,%TR,%Tw,%s,%rc,%ts,%B\n",
             backend: &backend,
@@ -373,6 +374,7 @@ mod tests {
             name: "app-1".to_owned(),
             address: ([127, 0, 0, 1], 4000).into(),
             slots: 2,
+            idle_connections: None,
             draining: false,
         };
         assert!(haproxy.add(&server).await.unwrap_err().contains("refuses `enable server"));

@@ -1,8 +1,10 @@
 //! nginx: its servers change by a new file and a reload, which starts new workers while the old ones finish.
 //!
 //! - [`site`]: the upstream and the server, as they are exported, too.
+//! - [`upstreams`]: the names of upstreams that nginx of this machine has already.
 
 pub mod site;
+pub mod upstreams;
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -27,7 +29,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Site;
 use super::access_log::Logged;
-use super::engine::{Engine, LOOK, PATIENCE, Server, seconds};
+use super::engine::{self, Engine, LOOK, PATIENCE, Server, UpstreamConnections, seconds};
 use super::installation::{Installation, Version};
 
 /// Idle connections that a worker keeps to all instances together.
@@ -114,8 +116,10 @@ impl Nginx {
             let listen: String = listen.iter().map(|at| format!("listen {at}; ")).collect();
             let _ = writeln!(text, "    server {{ {listen}return 503; }}");
         } else {
-            text += &site::upstream(&site.name, &addresses, MOST_IDLE, ["", ""]);
-            text += &site::server(&site.name, &listen, &time(timeouts.response));
+            let connections = engine::upstream_connections(servers);
+            let idle = (connections == UpstreamConnections::Kept).then_some(MOST_IDLE);
+            text += &site::upstream(&site.name, &addresses, idle, ["", ""]);
+            text += &site::server(&site.name, &listen, &time(timeouts.response), connections);
         }
         text + "}\n"
     }

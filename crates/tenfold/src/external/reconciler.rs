@@ -345,7 +345,14 @@ mod tests {
 
     fn server(id: u64) -> Server {
         let address = SocketAddr::from(([127, 0, 0, 1], 1));
-        Server { id, name: format!("app-{id}"), address, slots: 1, draining: false }
+        Server {
+            id,
+            name: format!("app-{id}"),
+            address,
+            slots: 1,
+            idle_connections: None,
+            draining: false,
+        }
     }
 
     fn beside(logs: &Path, started: Box<dyn Fn(u32) + Send + Sync>) -> Beside {

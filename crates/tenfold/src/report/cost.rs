@@ -27,8 +27,8 @@ const SIZE: (u16, u16) = (78, 16);
 /// Both tables and their lines, what they cannot show, and the answer as its last line.
 pub fn text(sizing: &Sizing) -> String {
     let mut out = format!(
-        "{}\n{}, {}; {} requests, {} at once; {:.0} s in all\nGoal: {}\nPrices: {}\n\n",
-        sizing.command.join(" "),
+        "{}\n{}, {}; {} requests, {} at once; {:.0} s in all, with starts\nGoal: {}\nPrices: {}\n\n",
+        words::shell::line(&sizing.command),
         cores(sizing.machine.cores),
         sizing.machine.kernel,
         sizing.requests,
@@ -91,8 +91,16 @@ pub(super) fn table(rows: &[Row], sizing: &Sizing) -> Table {
     let month = format!("{}/month", sizing.prices.currency);
     let thousand = format!("{}/month for 1,000/s", sizing.prices.currency);
     let bounds = bounds(sizing);
-    let mut head =
-        vec!["instances", "cores each", "memory each", "time", "requests/s", "kB/s", "min"];
+    let mut head = vec![
+        "instances",
+        "cores each",
+        "memory each",
+        "measured",
+        "time for all",
+        "requests/s",
+        "kB/s",
+        "min",
+    ];
     head.extend(bounds.iter().map(|b| b.name));
     head.extend(["max", "per request", "CPU used", "throttled", &month, &thousand]);
     let mut table = Table::new(&head);
@@ -119,6 +127,7 @@ fn cells(row: &Row, percentiles: impl Iterator<Item = String>) -> Vec<String> {
         format!("{}{mark}", row.instances),
         row.cpus.to_string(),
         format!("{} MB", (row.memory_bytes as f64 / 1e4).round() / 1e2),
+        m.map_or_else(dash, |m| format!("{:.1} s", m.duration_s)),
         m.and_then(|m| m.time_s).map_or_else(dash, |s| format!("{s:.1} s")),
         m.map_or_else(dash, |m| rate(m.throughput)),
         m.map_or_else(dash, |m| format!("{:.0}", m.transfer / 1e3)),
@@ -298,8 +307,8 @@ mod tests {
         for part in [
             "Goal: at most 0.1 % errors\nPrices: ours as of 2026-01-01, in EUR, list prices before tax",
             "Warning: prices of 2026-01-01 are 324 days old.",
-            "time  requests/s  kB/s      min     max  per request  CPU used",
-            "100.0 s         100   150  1.50 ms  750 ms        10 ms      0.10",
+            "measured  time for all  requests/s  kB/s      min     max  per request  CPU used",
+            "2.0 s       100.0 s         100   150  1.50 ms  750 ms        10 ms      0.10",
             "2.00                  20.00",
             "What they do for their price: o bigger, + more",
             "* Worth its price",

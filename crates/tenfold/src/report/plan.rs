@@ -11,6 +11,7 @@ use crate::document::cost::{Cost, NeedsFrom};
 use crate::document::plan::{Assumption, Balancer, Goal, Plan, Point, Purpose};
 use crate::document::resources::{Limits, Machine};
 use crate::document::verdict::Verdict;
+use crate::words;
 use crate::words::number::{cores, counted, percent, rate, time};
 
 /// Which counts of the curve are shown.
@@ -111,7 +112,7 @@ fn surroundings(plan: &Plan) -> String {
     format!(
         "{limits}{}Command: {}\nMachine: {}, shared by app, balancer and load generator; {:.0} s\n",
         behind(plan).map_or_else(String::new, |balancer| format!("Balancer: {balancer}\n")),
-        plan.command.join(" "),
+        words::shell::line(&plan.command),
         machine(&plan.machine),
         plan.duration_s
     )

@@ -19,6 +19,7 @@ use rustix::process::{Resource, getrlimit};
 use tokio::task::JoinSet;
 
 use crate::config::{self, BalancerProgram, MeasuredBalancer, Runnable};
+use crate::document::idle_connections::IdleConnections;
 use crate::external::installation::Installation;
 use crate::external::{External, Setup, Site};
 use crate::process::exit_code::Interrupted;
@@ -84,6 +85,8 @@ pub struct ToRun {
     pub runnable: Runnable,
     /// What its instances have in common as backends, the number of slots among it.
     pub backend: Backend,
+    /// What idle connections to an instance do, if a plan has found that.
+    pub idle_connections: Option<IdleConnections>,
 }
 
 /// An app that is run.
@@ -104,7 +107,7 @@ impl ToRun {
         // Name and address are each instance's own.
         let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
         let backend = Backend::new(runnable.app.name.clone(), nowhere, slots);
-        ToRun { id: AppId::FIRST, runnable, backend }
+        ToRun { id: AppId::FIRST, runnable, backend, idle_connections: None }
     }
 }
 
@@ -235,13 +238,14 @@ impl Deployment {
         behind: Option<Behind>,
         checked: &mut Vec<(Arc<dyn Driver>, App)>,
     ) -> anyhow::Result<()> {
-        let ToRun { id, runnable: Runnable { app, source, .. }, backend } = to_run;
+        let ToRun { id, runnable: Runnable { app, source, .. }, backend, idle_connections } =
+            to_run;
         let driver = drivers.of(&app, &source);
         driver.check(&app).await?;
         checked.push((Arc::clone(&driver), app.clone()));
         self.watch_dependencies(driver.dependencies(&app).await?);
         let backend = Backend { cpu: config::cpu(app.limits.cpus), ..backend };
-        let roster = Roster::new(backend);
+        let roster = Roster::new(backend, idle_connections);
         if let Some(behind) = behind {
             let external = self.behind(behind, drivers.processes(), id, roster.clone())?;
             self.external = Some(Arc::new(external));
@@ -469,6 +473,11 @@ impl RunningApp {
     /// How many requests each instance may have in flight, those that come later too.
     pub async fn set_slots(&self, slots: usize) -> anyhow::Result<()> {
         self.members.set_slots(slots).await.map_err(anyhow::Error::msg)
+    }
+
+    /// Tells an external balancer what idle connections to an instance do.
+    pub async fn set_idle_connections(&self, found: IdleConnections) -> anyhow::Result<()> {
+        self.members.set_idle_connections(found).await.map_err(anyhow::Error::msg)
     }
 
     /// Instances that ran before Tenfold and are taken over.

@@ -11,8 +11,10 @@ use fleet::{Extent, Member, Membership, StartError};
 use observe::{Recorder, Target};
 
 use crate::config;
+use crate::document::idle_connections::IdleConnections;
 use crate::external::External;
 use crate::external::engine::Server;
+use crate::service::idle_test;
 
 /// Tells balancer and observer which instances of an app there are.
 pub struct Members {
@@ -36,6 +38,8 @@ struct State {
     leaving: HashMap<u64, BackendId>,
     /// The template for the next backend.
     template: Backend,
+    /// What idle connections to an instance do, once that is known.
+    idle_connections: Option<IdleConnections>,
 }
 
 // === impl Members ===
@@ -54,6 +58,29 @@ impl Members {
             Some(external) => external.set_slots(slots).await,
             None => Ok(()),
         }
+    }
+
+    /// What idle connections to an instance do, those that join later too.
+    pub async fn set_idle_connections(&self, found: IdleConnections) -> Result<(), String> {
+        let before = self.roster.lock().idle_connections.replace(found);
+        let was_kept = before.is_none_or(IdleConnections::may_be_kept);
+        match &self.external {
+            Some(external) if was_kept != found.may_be_kept() => {
+                external.set_idle_connections(found).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// As the last plan found it, or as the first instance shows it.
+    async fn idle_connections(&self, instance: SocketAddr) -> Option<IdleConnections> {
+        let known = self.roster.lock().idle_connections;
+        if known.is_some() {
+            return known;
+        }
+        let found = idle_test::without_requests(instance).await;
+        self.roster.lock().idle_connections = found;
+        found
     }
 
     /// Gives an instance no new requests, and waits until it has none or the time is over.
@@ -92,6 +119,7 @@ impl Membership for Members {
             slots
         };
         let Some(external) = &self.external else { return Ok(()) };
+        let idle_connections = self.idle_connections(member.address).await;
         let server = Server {
             id: member.id,
             name: member.name.clone(),
@@ -100,6 +128,7 @@ impl Membership for Members {
                 Slots::Fixed(slots) => slots,
                 Slots::Auto => config::UNMEASURED_SLOTS,
             },
+            idle_connections,
             draining: false,
         };
         let joined = external.join(server).await;
@@ -126,9 +155,15 @@ impl Membership for Members {
 
 impl Roster {
     /// Without instances. What they have in common as backends is in `template`.
-    pub fn new(template: Backend) -> Roster {
+    pub fn new(template: Backend, idle_connections: Option<IdleConnections>) -> Roster {
         let (backends, leaving) = (HashMap::new(), HashMap::new());
-        Roster(Arc::new(Mutex::new(State { places: BTreeMap::new(), backends, leaving, template })))
+        Roster(Arc::new(Mutex::new(State {
+            places: BTreeMap::new(),
+            backends,
+            leaving,
+            template,
+            idle_connections,
+        })))
     }
 
     /// What the driver calls each instance, and its address, in the order of their numbers.
@@ -200,7 +235,7 @@ mod tests {
                 Recorder::start(Observer::new(), Duration::from_secs(3600), 1).unwrap(),
             ),
             external: None,
-            roster: Roster::new(Backend::new("app", address, 1)),
+            roster: Roster::new(Backend::new("app", address, 1), None),
         };
         let (name, handle) = ("app-1".to_owned(), "1".to_owned());
         let (own_name, extent) = (None, Extent::Elsewhere);

@@ -11,6 +11,7 @@ use crate::config::app::AppTable;
 use crate::config::env_file::EnvFile;
 use crate::process::exit_code::misuse;
 use crate::store::redaction::command_without_secrets;
+use crate::words;
 
 /// What a file says of an app.
 #[derive(Clone, Debug)]
@@ -51,7 +52,7 @@ impl Imported {
 
     /// The command as it may be shown.
     pub fn shown(&self) -> String {
-        command_without_secrets(&self.command).join(" ")
+        words::shell::line(&command_without_secrets(&self.command))
     }
 
     /// What was taken and from where, in a line.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use capacity::Trial;
 use serde::{Deserialize, Serialize};
 
+use crate::document::idle_connections::IdleConnections;
 use crate::document::plan::Stop;
 use crate::experiment::crash::Deaths;
 use crate::experiment::observation::Observation;
@@ -24,6 +25,9 @@ pub struct Facts {
     /// Name and version of that other balancer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub balancer: Option<String>,
+    /// What idle connections to an instance do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_connections: Option<IdleConnections>,
     /// What was changed to tell explanations apart, and what it showed.
     pub trials: Vec<Trial>,
     /// Counts that could not be measured.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::external::engine::UpstreamConnections;
+
 /// What the sections say.
 pub struct Sections<'a> {
     pub name: &'a str,
@@ -11,6 +13,7 @@ pub struct Sections<'a> {
     pub wait: &'a str,
     /// Requests that may wait.
     pub queue_length: usize,
+    pub connections: UpstreamConnections,
     /// Comments and lines of the frontend, of the backend, and the servers.
     pub frontend: &'a str,
     pub backend: &'a str,
@@ -26,7 +29,11 @@ pub fn defaults(response: &str) -> String {
 
 /// The frontend and the backend.
 pub fn sections(wanted: &Sections<'_>) -> String {
-    let Sections { name, binds, wait, queue_length, frontend, backend, .. } = wanted;
+    let Sections { name, binds, wait, queue_length, connections, frontend, backend } = wanted;
+    let reuse = match connections {
+        UpstreamConnections::Kept => "http-reuse safe",
+        UpstreamConnections::Closed => "option http-server-close\n    http-reuse never",
+    };
     let mut text = "\nfrontend clients\n".to_owned();
     for bind in *binds {
         let _ = writeln!(text, "    bind {bind}");
@@ -35,8 +42,7 @@ pub fn sections(wanted: &Sections<'_>) -> String {
         text,
         "{frontend}    http-request return status 503 if {{ queue({name}) ge {} }}\n    default_backend \
          {name}\n\nbackend {name}\n    # How long a request may wait in the queue.\n    timeout queue {wait}\n    balance \
-         leastconn\n    option forwardfor\n    http-request set-header X-Forwarded-Proto http\n    http-reuse \
-         safe\n{}",
+         leastconn\n    option forwardfor\n    http-request set-header X-Forwarded-Proto http\n    {reuse}\n{}",
         (*queue_length).max(1),
         backend.trim_end()
     );

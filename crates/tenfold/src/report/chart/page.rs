@@ -7,6 +7,7 @@ use super::panels::{self, MUTED, TEXT};
 use super::typeface::{self, Weight};
 use crate::document::plan::{Plan, Predicted};
 use crate::report::plan::{answer, doubt, goal, machine};
+use crate::words;
 use crate::words::escaped_text::visible;
 use crate::words::number::{counted, rate, time};
 
@@ -27,7 +28,7 @@ pub fn drawing(plan: &Plan, curve: &Curve) -> Drawing {
     let about = [
         doubt(plan),
         Some(format!("Goal: {}", goal(&plan.goal))),
-        Some(format!("Command: {}", plan.command.join(" "))),
+        Some(format!("Command: {}", words::shell::line(&plan.command))),
         Some(format!("Machine: {}", machine(&plan.machine))),
     ];
     for sentence in about.iter().flatten() {

@@ -6,6 +6,7 @@ use super::text::{counted, overload};
 use crate::document::load::Document;
 use crate::document::times::Times;
 use crate::document::verdict::Verdict;
+use crate::words;
 use crate::words::number::{duration, rate, time};
 
 /// Headed by the target; tables for times, names, failures and thresholds.
@@ -57,7 +58,7 @@ pub fn markdown(document: &Document) -> String {
     let failures = document.failures.iter().map(|failure| {
         vec![
             format!("{} {}", failure.method, failure.name),
-            failure.error.clone(),
+            words::failure::cell(&failure.error, failure.occurrences, &document.status),
             failure.occurrences.to_string(),
         ]
     });

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use crate::document::load::{Document, Overload, WarmUp};
 use crate::document::verdict::Verdict;
 use crate::report::table::Table;
+use crate::words;
 use crate::words::number::{duration, grouped, rate, time};
 
 /// The run in a sentence.
@@ -92,13 +93,23 @@ pub fn cell(ms: Option<f64>) -> String {
 
 /// Statuses, failures, and requests that were not sent in time.
 pub fn outcomes(document: &Document) -> Vec<String> {
-    let statuses = document.status.iter().map(|(status, n)| format!("status {status}: {n}"));
-    let failures = document.errors.iter().map(|(kind, n)| format!("{kind}: {n} failed"));
+    let each = |(kind, n): (&String, &u64)| words::failure::of_kind(kind, *n, &document.status);
+    let failures: Vec<(String, u64)> = document.errors.iter().flat_map(each).collect();
+    let statuses = document.status.iter().map(|(status, n)| (format!("status {status}"), n));
+    let statuses = statuses.filter(|(name, _)| failures.iter().all(|(failed, _)| failed != name));
+    let statuses: Vec<String> = statuses.map(|(name, n)| format!("{name}: {n}")).collect();
+    let failures = failures.into_iter().map(|(name, n)| format!("{name}: {n} failed"));
     let dropped = (document.dropped > 0)
         .then(|| format!("{} arrivals dropped: too many were under way", document.dropped));
     let late = (document.late > 0)
         .then(|| format!("{} requests began after their users' pace", document.late));
-    statuses.chain(failures).chain(asked_again(document)).chain(dropped).chain(late).collect()
+    statuses
+        .into_iter()
+        .chain(failures)
+        .chain(asked_again(document))
+        .chain(dropped)
+        .chain(late)
+        .collect()
 }
 
 /// Time in which the run was paused; rates leave it out.

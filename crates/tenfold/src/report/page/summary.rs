@@ -177,16 +177,6 @@ fn machine(machine: &Machine) -> Fact {
     Fact::new("Machine", crate::report::plan::machine(machine))
 }
 
-/// A command as one pastes it into a shell.
-fn shell(words: &[String]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+{}~^".contains(c);
-    let quoted = |word: &String| match !word.is_empty() && word.chars().all(plain) {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    };
-    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
-}
-
 /// The percentiles at which the curve bends, as many as the sample carries; nothing of an empty one.
 fn latency(name: &str, micros: &Histogram<u64>) -> Option<LatencyCurve> {
     const PERCENTILES: [f64; 22] = [
@@ -203,16 +193,4 @@ fn latency(name: &str, micros: &Histogram<u64>) -> Option<LatencyCurve> {
 
 fn load_samples(percentile: f64) -> u64 {
     ::load::Histogram::samples_for(percentile)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_is_quoted_where_a_shell_would_read_more() {
-        let words =
-            ["tenfold", "plan", "--", "sh", "-c", "it's a", "{port}", ""].map(str::to_owned);
-        assert_eq!(shell(&words), r"tenfold plan -- sh -c 'it'\''s a' {port} ''");
-    }
 }

@@ -4,6 +4,7 @@ use super::{Fact, Kind, LatencyCurve, Part, PartName, Status, Summary};
 use crate::document::comparison::{Comparison, Named, Outcome};
 use crate::document::verdict::Verdict;
 use crate::report::compare::{complaints, method, side, table};
+use crate::words;
 
 pub fn of(comparison: &Comparison, a: &[Named], b: &[Named]) -> Summary {
     let (status, word) = status(comparison);
@@ -30,7 +31,7 @@ pub fn of(comparison: &Comparison, a: &[Named], b: &[Named]) -> Summary {
             Fact::new("B", after_name(&side("B", &comparison.b))),
             super::version(),
         ],
-        repeat: comparison.invocation.as_deref().map(super::shell),
+        repeat: comparison.invocation.as_deref().map(words::shell::line),
         latency: sides.into_iter().filter_map(|(name, runs)| merged(name, runs)).collect(),
         statistics: Vec::new(),
     }

@@ -6,6 +6,7 @@ use super::{Fact, Kind, Part, PartName, Status, Summary};
 use crate::cost::Sizing;
 use crate::document::verdict::Verdict;
 use crate::report::cost::{NO_ANSWER, doubt, goal, remarks, table};
+use crate::words;
 use crate::words::number::duration;
 
 pub fn of(sizing: &Sizing) -> Summary {
@@ -21,7 +22,7 @@ pub fn of(sizing: &Sizing) -> Summary {
     let notes = Part::lines(PartName::Notes, "Notes", remarks(sizing));
     Summary {
         kind: Kind::Cost,
-        subject: super::shell(&sizing.command),
+        subject: words::shell::line(&sizing.command),
         status,
         status_word: word.to_owned(),
         answer: vec![answer.to_owned()],
@@ -29,7 +30,7 @@ pub fn of(sizing: &Sizing) -> Summary {
         goal: Some(goal(sizing)),
         parts: tables.into_iter().chain(notes).collect(),
         facts: facts(sizing),
-        repeat: sizing.invocation.as_deref().map(super::shell),
+        repeat: sizing.invocation.as_deref().map(words::shell::line),
         latency: Vec::new(),
         statistics: Vec::new(),
     }
@@ -50,7 +51,7 @@ fn status(sizing: &Sizing) -> (Status, &'static str) {
 fn facts(sizing: &Sizing) -> Vec<Fact> {
     let load = format!("{} requests, {} at once", sizing.requests, sizing.concurrency);
     [
-        Some(Fact::new("Command", super::shell(&sizing.command))),
+        Some(Fact::new("Command", words::shell::line(&sizing.command))),
         Some(super::machine(&sizing.machine)),
         Some(Fact::new("Load on each", load)),
         Some(Fact::new("Prices", sizing.prices.describe())),

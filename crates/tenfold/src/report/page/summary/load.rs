@@ -6,6 +6,7 @@ use crate::document::times::to_ms;
 use crate::document::verdict::Verdict;
 use crate::report::load::{self as text, outcomes, overload, response_times, workload};
 use crate::report::table::Table;
+use crate::words;
 use crate::words::number::grouped;
 
 pub fn of(document: &Document) -> Summary {
@@ -25,7 +26,7 @@ pub fn of(document: &Document) -> Summary {
         goal: goal(document),
         parts: parts(document),
         facts: facts(document),
-        repeat: document.invocation.as_deref().map(super::shell),
+        repeat: document.invocation.as_deref().map(words::shell::line),
         latency: super::latency("response time", &response).into_iter().collect(),
         statistics: statistics(document),
     }
@@ -133,7 +134,11 @@ fn failures(document: &Document) -> Option<Table> {
     let mut table = Table::new(&["request", "error", "times"]);
     for failure in &document.failures {
         let request = format!("{} {}", failure.method, failure.name);
-        table.row(vec![request, failure.error.clone(), grouped(failure.occurrences)]);
+        table.row(vec![
+            request,
+            words::failure::cell(&failure.error, failure.occurrences, &document.status),
+            grouped(failure.occurrences),
+        ]);
     }
     (!document.failures.is_empty()).then_some(table)
 }

@@ -4,13 +4,14 @@ use super::{Fact, Kind, Part, PartName, Status, Summary};
 use crate::document::plan::Plan;
 use crate::document::verdict::Verdict;
 use crate::report::plan::{Rows, answer, behind, cost, curve, doubt, goal, held_to, one_instance};
+use crate::words;
 use crate::words::number::duration;
 
 pub fn of(plan: &Plan) -> Summary {
     let (status, word) = status(plan);
     Summary {
         kind: Kind::Plan,
-        subject: super::shell(&plan.command),
+        subject: words::shell::line(&plan.command),
         status,
         status_word: word.to_owned(),
         answer: answer(plan),
@@ -18,7 +19,7 @@ pub fn of(plan: &Plan) -> Summary {
         goal: Some(goal(&plan.goal)),
         parts: parts(plan),
         facts: facts(plan),
-        repeat: plan.invocation.as_deref().map(super::shell),
+        repeat: plan.invocation.as_deref().map(words::shell::line),
         latency: Vec::new(),
         statistics: Vec::new(),
     }
@@ -67,7 +68,7 @@ fn facts(plan: &Plan) -> Vec<Fact> {
     let mut machine = super::machine(&plan.machine);
     machine.value = format!("{}, {shared}", machine.value);
     [
-        Some(Fact::new("Command", super::shell(&plan.command))),
+        Some(Fact::new("Command", words::shell::line(&plan.command))),
         Some(machine),
         held_to(plan).map(|limits| Fact::new("Limits", limits)),
         behind(plan).map(|balancer| Fact::new("Balancer", balancer)),
