@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import document from '../../tests/documents/plan.json';
 import type { Plan } from './bindings';
-import { curveOf, integerTicks, isWide, words } from './curve';
+import { curveOf, decisive, integerTicks, isWide, words } from './curve';
 
 // A document that the program wrote has the types that the program declares.
 const plan = document as unknown as Plan;
@@ -29,6 +29,33 @@ describe('the curve of a plan', () => {
     expect(curve.measured.map((m) => m.instances)).toEqual(
       plan.curve.filter((point) => point.measured).map((point) => point.instances),
     );
+  });
+
+  it('draws a measurement on the side of the goal that it was judged to be on', () => {
+    const [probe] = plan.probes.filter(({ purpose }) => purpose === 'goal');
+    const r = plan.recommendation;
+    if (!probe || !r) throw new Error('the document has an answer');
+    const at = (instances: number, throughput: number, p95: number) => ({
+      ...probe,
+      instances,
+      throughput,
+      offered: 115,
+      latency_ms: { ...probe.latency_ms, p95 },
+    });
+    const curve = curveOf({
+      ...plan,
+      goal: { ...plan.goal, rate: 120, p95_ms: 100 },
+      probes: [at(3, 90, 500), at(2, 114, 180), at(4, 113, 70), at(4, 114, 60)],
+      recommendation: { ...r, instances: 4, low: 1, high: 4 },
+    });
+    // By chance 115 were sent: all of them are the goal's 120, and 90 are not.
+    expect(curve.measured.map(({ completed }) => Math.round(completed))).toEqual([94, 120, 120, 120]);
+    expect(decisive(curve.measured).map(({ instances, p95 }) => [instances, p95])).toEqual([
+      [3, 500],
+      [2, 180],
+      [4, 60],
+    ]);
+    expect(curve.recommended).toEqual({ instances: 4, low: 4, high: 4 });
   });
 
   it('names the next limit', () => {

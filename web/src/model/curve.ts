@@ -17,6 +17,8 @@ export interface Predicted {
 export interface Measured {
   instances: number;
   throughput: number;
+  /** What the goal judges: the share of what was sent that was completed, at the goal's rate. By chance more or less is sent. */
+  completed: number;
   p95: number | null;
   verdict: Verdict;
   reasons: string[];
@@ -56,10 +58,41 @@ export function curveOf(plan: Plan): Curve {
     measured,
     goalRate: plan.goal.rate,
     goalP95: plan.goal.p95_ms,
-    recommended: r && { instances: r.instances, low: r.low, high: r.high },
+    recommended: r && { instances: r.instances, low: leastOf(plan, measured), high: r.high },
     limits: r?.next_limit ? [{ at: r.next_limit.at_instances, word: words(r.next_limit.kind) }] : [],
     measuredTo: Math.max(0, ...measured.map((m) => m.instances)),
   };
+}
+
+/** No smaller count than one that was seen to miss the goal is among the answers. */
+function leastOf(plan: Plan, measured: Measured[]): number {
+  const r = plan.recommendation;
+  if (!r) return 0;
+  const misses = measured.filter(
+    (m) => m.verdict !== 'invalid' && m.instances < r.instances && isMissed(plan, m),
+  );
+  return Math.max(r.low, ...misses.map((m) => m.instances + 1));
+}
+
+function isMissed(plan: Plan, { p95, completed }: Measured): boolean {
+  const { p95_ms: goal, rate } = plan.goal;
+  return (goal !== null && p95 !== null && p95 > goal) || (rate !== null && completed < rate);
+}
+
+/** The share of what was sent that is the whole, but for requests at the edges (`CARRIED_SHARE` of crates/capacity). */
+const CARRIED_SHARE = 0.97;
+
+/** At the goal's rate. Where nothing tells what was sent, it is what was completed. */
+function completedOf(plan: Plan, throughput: number, sent: number | null): number {
+  const { rate } = plan.goal;
+  if (rate === null || sent === null || sent <= 0) return throughput;
+  const share = throughput / sent;
+  return rate * (share >= CARRIED_SHARE ? 1 : share);
+}
+
+/** What decides at each count: its last measurement. */
+export function decisive(measured: Measured[]): Measured[] {
+  return measured.filter((m, at) => !measured.slice(at + 1).some((later) => later.instances === m.instances));
 }
 
 /** Each measurement of the goal's workload; of a plan without probes, what its curve says was measured. */
@@ -69,13 +102,25 @@ function measuredOf(plan: Plan): Measured[] {
     return probes.map((probe) => ({
       instances: probe.instances,
       throughput: probe.throughput,
+      completed: completedOf(plan, probe.throughput, probe.offered),
       p95: probe.latency_ms.p95,
       verdict: probe.verdict,
       reasons: probe.verdict_reasons,
     }));
   }
   return plan.curve.flatMap(({ instances, measured: m }) =>
-    m ? [{ instances, throughput: m.throughput, p95: m.p95_ms, verdict: 'valid' as const, reasons: [] }] : [],
+    m
+      ? [
+          {
+            instances,
+            throughput: m.throughput,
+            completed: m.throughput,
+            p95: m.p95_ms,
+            verdict: 'valid' as const,
+            reasons: [],
+          },
+        ]
+      : [],
   );
 }
 
