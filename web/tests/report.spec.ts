@@ -1,9 +1,9 @@
 // Reports of the real program in a browser: both themes, a phone, paper, a keyboard, and no script.
 
 import { type Browser, type Page, expect, test } from '@playwright/test';
-import { statSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { accessible } from './axe';
-import { report } from './reports';
+import { report, verdicts } from './reports';
 
 const NAMES = ['plan', 'capacity', 'load', 'cost', 'compare'];
 const HOSTILE = ['hostile-plan', 'hostile-load', 'hostile-cost'];
@@ -175,6 +175,31 @@ test('the curve is read by keyboard', async ({ page }) => {
   await expect(page.locator('.readout')).toHaveText(/^2 instances: /);
 });
 
+test('a legend switches lines, and a chart is saved as CSV and PNG', async ({ page }) => {
+  const faults = await open(page, 'load');
+  const figure = page.locator('figure', { hasText: 'Users and requests' }).first();
+  const plot = figure.getByRole('img');
+  await expect(plot).toHaveAttribute('aria-label', /users .*under way /);
+  const line = figure.getByRole('button', { name: /^users/ });
+  await line.click();
+  await expect(line).toHaveAttribute('aria-pressed', 'false');
+  await expect(plot).not.toHaveAttribute('aria-label', /: users /);
+  const saved = async (name: string) => {
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      figure.getByRole('button', { name, exact: true }).click(),
+    ]);
+    return { name: file.suggestedFilename(), content: readFileSync(await file.path()) };
+  };
+  const table = await saved('CSV');
+  expect(table.name).toBe('tenfold-users-and-requests-under-way.csv');
+  expect(table.content.toString()).toMatch(/^seconds,under way\r\n[\d.]+,/);
+  const picture = await saved('PNG');
+  expect(picture.content.subarray(1, 4).toString()).toBe('PNG');
+  expect(picture.content.length).toBeGreaterThan(3000);
+  expect(faults.filter((fault) => !fault.includes('blob:'))).toEqual([]);
+});
+
 test('a moment is read in all charts over time', async ({ page }) => {
   await open(page, 'load');
   const slider = page.getByRole('slider', { name: /Moment to read/ });
@@ -239,6 +264,8 @@ for (const [name, scheme, size] of [
     const picture = await page.screenshot({ clip, fullPage: true });
     expect(picture.length).toBeGreaterThan(10_000);
     const suffix = size === 320 ? '-phone' : '';
+    if (process.env.UPDATE_PICTURES)
+      expect(verdicts(name), 'a picture shows a valid measurement').toEqual(['valid']);
     if (process.env.UPDATE_PICTURES) writeFileSync(`../docs/pictures/report-${name}${suffix}.png`, picture);
     await context.close();
   });

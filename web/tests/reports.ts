@@ -19,6 +19,13 @@ export function report(name: string): string {
   return `${FOLDER}/${name}.html`;
 }
 
+/** What the measurements of a report are worth. */
+export function verdicts(name: string): string[] {
+  const of = (one: string) =>
+    JSON.parse(readFileSync(here(`documents/${one}.json`), 'utf8')).verdict as string;
+  return [...new Set((name === 'compare' ? ['before', 'after'] : [name]).map(of))];
+}
+
 const HOSTILE = '<img src=x onerror="document.title=1">';
 
 /** A document with another name for what was measured, which looks like markup. */

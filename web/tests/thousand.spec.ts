@@ -60,10 +60,11 @@ const HISTORY: LiveHistory = {
   boot: 'b',
   sequence: 0,
   series,
-  old: { time_ms: [], min: [[], []], max: [] },
+  old: { time_ms: [], mean: [[], []], min: [], max: [] },
   recent: {
     time_ms: ids.map((second) => START_MS - (COUNT - second) * 1000),
-    min: [ids.map(() => COUNT), ids.map(() => 500)],
+    mean: [ids.map(() => COUNT), ids.map(() => 500)],
+    min: [],
     max: [],
   },
   marks: [],

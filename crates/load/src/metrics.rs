@@ -1,6 +1,7 @@
 //! What threads count: histograms, tallies and windows, and how a thread hands them over.
 
 pub(crate) mod histogram;
+pub(crate) mod met;
 pub(crate) mod published;
 pub(crate) mod recorder;
 pub(crate) mod segments;

@@ -4,7 +4,7 @@
 //! - [`app`]: how the app was run; [`cost`]: what a plan costs; [`resources`]: the machine, limits and CPU use.
 //! - [`idle_connections`]: whether connections to the app may be kept.
 //! - [`news`]: what a measurement tells the process that started it.
-//! - [`times`], [`histogram`] and [`verdict`]: what all of them hold.
+//! - [`timeline`]: how a long run went, for charts. [`times`], [`histogram`] and [`verdict`]: what all of them hold.
 
 pub mod app;
 pub mod comparison;
@@ -15,5 +15,6 @@ pub mod load;
 pub mod news;
 pub mod plan;
 pub mod resources;
+pub mod timeline;
 pub mod times;
 pub mod verdict;

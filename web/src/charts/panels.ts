@@ -1,38 +1,49 @@
 // Which lines over time a load's report draws.
 
 import { rate, time } from '../model/number';
-import type { Column, Series } from '../model/series';
-import type { Panel } from './TimePanel.svelte';
+import type { Column, Measure, Series } from '../model/series';
+import type { Line, Panel } from './TimePanel.svelte';
 
 export const perSecond = (value: number) => `${rate(value)}/s`;
 export const whole = (value: number) => value.toFixed(0);
 export const isKnown = (column: Column) => column.some((value) => value !== null && value !== 0);
 
-export function panelsOf(series: Series): Panel[] {
+/** The line that a p95 must stay below. */
+export const goalOf = (ms: number | null | undefined) =>
+  ms === null || ms === undefined ? {} : { goal: { value: ms, words: `goal for the p95: ${time(ms)}` } };
+
+export function panelsOf(series: Series, goalP95?: number | null): Panel[] {
+  const line = (name: string, hue: string, of: Measure, words: Line['words'], dash?: number[]): Line => ({
+    name,
+    hue,
+    column: series[of],
+    words,
+    ...(series.ends ? { ends: series.ends[of] } : {}),
+    ...(dash ? { dash } : {}),
+  });
   const panels: Panel[] = [
     {
       name: 'Requests and failures a second',
       lines: [
-        { name: 'requests', hue: 'throughput', column: series.requests, words: perSecond },
-        ...(isKnown(series.failures)
-          ? [{ name: 'failures', hue: 'failures', column: series.failures, words: perSecond, dash: [6, 3] }]
-          : []),
+        line('requests', 'throughput', 'requests', perSecond),
+        ...(isKnown(series.failures) ? [line('failures', 'failures', 'failures', perSecond, [6, 3])] : []),
       ],
     },
     {
       name: 'Response time',
       lines: [
-        { name: 'p50', hue: 'latency', column: series.p50, words: time },
-        { name: 'p95', hue: 'latency', column: series.p95, words: time, dash: [6, 3] },
-        { name: 'p99', hue: 'latency', column: series.p99, words: time, dash: [2, 3] },
-      ].filter((line) => isKnown(line.column)),
+        line('p50', 'latency', 'p50', time),
+        line('p95', 'latency', 'p95', time, [6, 3]),
+        line('p99', 'latency', 'p99', time, [2, 3]),
+      ].filter(({ column }) => isKnown(column)),
+      ...goalOf(goalP95),
     },
     {
       name: 'Users and requests under way',
       lines: [
-        { name: 'users', hue: 'users', column: series.users, words: whole },
-        { name: 'under way', hue: 'queue', column: series.inFlight, words: whole, dash: [6, 3] },
-      ].filter((line) => isKnown(line.column)),
+        line('users', 'users', 'users', whole),
+        line('under way', 'queue', 'inFlight', whole, [6, 3]),
+      ].filter(({ column }) => isKnown(column)),
     },
   ];
   return panels.filter((panel) => panel.lines.length > 0);

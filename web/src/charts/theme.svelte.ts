@@ -90,6 +90,16 @@ export function hatchOf(stripe: string, ground: string): CanvasPattern | null {
   return ink.createPattern(tile, 'repeat');
 }
 
+/** A colour that lets others through, for what lies between the ends of a line of this hue. */
+export function bandOf(element: HTMLElement, scheme: Scheme, hue: string): string {
+  return coloured(element, scheme, (colour) => colour(`color-mix(in srgb, var(--${hue}) 24%, transparent)`));
+}
+
+/** What a chart lies on. */
+export function groundOf(element: HTMLElement, scheme: Scheme): string {
+  return coloured(element, scheme, (colour) => colour('var(--panel)'));
+}
+
 function coloured<T>(element: HTMLElement, scheme: Scheme, take: (colour: (css: string) => string) => T): T {
   const probe = document.createElement('span');
   probe.style.colorScheme = scheme;

@@ -176,7 +176,15 @@ export type EventName = "hello" | "reset" | "define" | "tick" | "rows" | "mark" 
 
 export type Fact = { name: string, value: string, };
 
-export type Failure = { method: string, name: string, error: string, occurrences: number, 
+export type Failure = { method: string, name: string, 
+/**
+ * Its kind, by a name that stays.
+ */
+error: string, 
+/**
+ * The answer's status, if there was a whole one. Earlier documents do not tell.
+ */
+status?: number, occurrences: number, 
 /**
  * RFC 3339.
  */
@@ -255,6 +263,8 @@ export type InstanceOutput = { name: string,
 lines: Array<string>, };
 
 export type InstanceState = "starting" | "ready" | "draining" | "drained" | "stopping" | "backoff" | "down" | "probing";
+
+export type Judgement = "too_early" | "valid" | "suspect" | "invalid";
 
 export type KeepAlive = "on" | "off";
 
@@ -364,9 +374,13 @@ p95_ms: number | null,
  */
 generator_cores: number, 
 /**
+ * Of the last ten seconds, a second.
+ */
+current: Current, 
+/**
  * What the numbers are worth so far.
  */
-verdict: Verdict, 
+verdict: Judgement, 
 /**
  * A sentence each.
  */
@@ -551,6 +565,14 @@ in_system: number | null, response_ms: Times, service_ms: Times, first_byte_ms: 
  */
 windows_measured?: number, 
 /**
+ * How the run went over time, where a report put windows together.
+ */
+timeline?: Timeline, 
+/**
+ * The goal for the p95 of `response_ms`, if there was one.
+ */
+goal_p95_ms?: number, 
+/**
  * The metrics of a script, under the names that its users know.
  */
 script: unknown, };
@@ -611,7 +633,11 @@ body?: string,
  */
 p95_ms?: number, };
 
-export type LoadStatistics = { load: LiveLoad, 
+export type LoadStatistics = { 
+/**
+ * The load at the same moment.
+ */
+load: LiveLoad, 
 /**
  * A row for each kind of request, 500 at most; the last is that of all together. As in Locust, the name of a
  * request to the target is its path.
@@ -1082,6 +1108,8 @@ vertical: Array<Setting>,
  */
 horizontal: Array<Setting>, advice: Advice | null, verdict: Verdict, verdict_reasons: Array<string>, notes: Array<string>, };
 
+export type Spread = { least: Array<number | null>, mean: Array<number | null>, most: Array<number | null>, };
+
 export type Stage = "warm_up" | "measured";
 
 export type Statistics = { method: string, name: string, requests: number, failures: number, median: number | null, p95: number | null, p99: number | null, average: number | null, min: number | null, max: number | null, 
@@ -1146,13 +1174,39 @@ export type Tier = {
  */
 time_ms: Array<number>, 
 /**
- * A column for each series; the least value where a point stands for several ticks.
+ * A column for each series: the value, or the mean where a point stands for several ticks.
+ */
+mean: Array<Array<number | null>>, 
+/**
+ * The least values. It is empty where each point is one tick.
  */
 min: Array<Array<number | null>>, 
 /**
  * The greatest values. It is empty where each point is one tick.
  */
 max: Array<Array<number | null>>, };
+
+export type Timeline = { 
+/**
+ * From the beginning of the run to that of each step.
+ */
+start_s: Array<number>, 
+/**
+ * The length of each.
+ */
+seconds: Array<number>, 
+/**
+ * Successful ones a second.
+ */
+requests: Spread, 
+/**
+ * A second.
+ */
+failures: Spread, 
+/**
+ * Milliseconds, as all percentiles here: in the middle of all requests of the step, at the ends of its windows.
+ */
+p50: Spread, p95: Spread, p99: Spread, users: Spread, in_flight: Spread, };
 
 export type Times = { mean: number | null, p50: number | null, p75: number | null, p90: number | null, p95: number | null, p99: number | null, p999: number | null, max: number | null, };
 

@@ -15,3 +15,10 @@ export function dateAndTime(text: string): string {
   const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join('-');
   return `${day} ${timeOfDay(date.getTime() / 1000)}`;
 }
+
+/** A time of the day, with the date only where that is not the day of `now`. */
+export function shortMoment(rfc3339: string | null, now = new Date()): string {
+  const date = new Date(rfc3339 ?? '');
+  if (Number.isNaN(date.getTime())) return '–';
+  return date.toDateString() === now.toDateString() ? timeOfDay(date.getTime() / 1000) : dateAndTime(rfc3339 ?? '');
+}

@@ -22,6 +22,25 @@ describe('a load over time', () => {
     expect([...series.at].sort((a, b) => a - b)).toEqual(series.at);
   });
 
+  it('draws the steps of a long run with their least and greatest values', () => {
+    const spread = (mean: number) => ({ least: [0, 1, 2], mean: [mean, mean, mean], most: [9, 8, 7] });
+    const timeline = {
+      start_s: [0, 6, 18],
+      seconds: [6, 6, 6],
+      requests: spread(5),
+      failures: spread(0),
+      p50: spread(2),
+      p95: spread(3),
+      p99: spread(4),
+      users: spread(1),
+      in_flight: spread(1),
+    };
+    const series = seriesOf({ ...load, timeline });
+    expect(series.at).toEqual([3, 9, 12.001, 21]);
+    expect(series.p99).toEqual([4, 4, null, 4]);
+    expect(series.ends?.p99).toEqual({ least: [0, 1, null, 2], most: [9, 8, null, 7] });
+  });
+
   it('knows the end of the warm-up', () => {
     const windows = load.windows.map((window, index) => ({
       ...window,
@@ -33,6 +52,6 @@ describe('a load over time', () => {
 });
 
 it('has extremes within a part, and none where nothing is known', () => {
-  expect(extremes([9, 3, null, 5, 0], 1, 3)).toEqual([3, 5]);
-  expect(extremes([9, null, 0], 1, 1)).toBeNull();
+  expect(extremes([[9, 3, null, 5, 0]], 1, 3)).toEqual([3, 5]);
+  expect(extremes([[9, null, 0]], 1, 1)).toBeNull();
 });

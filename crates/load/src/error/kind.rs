@@ -45,6 +45,15 @@ pub enum ErrorKind {
     ServerError,
 }
 
+/// How a request failed: the kind, and the status if there was a whole answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Failed {
+    /// The kind.
+    pub kind: ErrorKind,
+    /// The status of the answer.
+    pub status: Option<u16>,
+}
+
 impl ErrorKind {
     /// Every kind, in declaration order.
     pub const ALL: [ErrorKind; 16] = [

@@ -15,7 +15,7 @@ use super::time_series::TimeSeries;
 use super::usage::Usage;
 use super::window::{Gauges, WindowTally};
 use crate::clock::time::Nanos;
-use crate::error::kind::ErrorKind;
+use crate::error::kind::{ErrorKind, Failed};
 
 /// When a request was meant to go out, and when it did.
 #[derive(Debug, Clone, Copy)]
@@ -303,7 +303,7 @@ impl Recorder {
     ) {
         if let Some((tally, window)) = self.open() {
             tally.requests += 1;
-            tally.note_error(kind, at);
+            tally.note_failure(Failed { kind, status }, at);
             tally.failed.record(at.saturating_sub(intended));
             if let Some(status) = status {
                 tally.note_status(status);

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::clock::time::Nanos;
-use crate::error::kind::ErrorKind;
+use crate::error::kind::Failed;
 use crate::metrics::histogram::Histogram;
+use crate::metrics::met::Met;
 use crate::metrics::window_histogram::WindowHistogram;
 
 /// The most names of errors that are told apart. The text of an error can hold anything.
@@ -81,8 +82,8 @@ pub struct Apdex {
 pub struct NameTally<Times> {
     /// Requests that ended.
     pub requests: u64,
-    /// Failures by kind.
-    pub failures: BTreeMap<ErrorKind, Met>,
+    /// How requests failed.
+    pub failures: BTreeMap<Failed, Met>,
     /// Bytes of bodies.
     pub body_bytes: u64,
     /// From the intended send to the last byte.
@@ -100,17 +101,6 @@ pub struct EndpointTally<Times> {
     pub errors: BTreeMap<&'static str, u64>,
     /// From the send to the first byte of the answer, whatever its status.
     pub first_byte: Times,
-}
-
-/// How often something was met, and when at first and last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Met {
-    /// How often.
-    pub count: u64,
-    /// When at first.
-    pub first: Nanos,
-    /// When last.
-    pub last: Nanos,
 }
 
 /// The moments of a request that was answered.
@@ -196,11 +186,11 @@ impl OpenSessionTally {
     }
 
     /// `body` is the size of the answer's body, if there was an answer.
-    pub(crate) fn failed_by_name(&mut self, name: u32, kind: ErrorKind, body: u64, now: Nanos) {
+    pub(crate) fn failed_by_name(&mut self, name: u32, failed: Failed, body: u64, now: Nanos) {
         let tally = at(&mut self.by_name, name as usize);
         tally.requests += 1;
         tally.body_bytes += body;
-        tally.met(kind, Met { count: 1, first: now, last: now });
+        Met::once(now).add_to(&mut tally.failures, failed);
     }
 
     /// Adds everything to `sum`, and keeps nothing but memory for times.
@@ -304,7 +294,8 @@ impl<Times: Default> SessionTally<Times> {
             let mine = at(&mut self.by_name, index);
             mine.requests += others.requests;
             mine.body_bytes += others.body_bytes;
-            others.failures.iter().for_each(|(kind, met)| mine.met(*kind, *met));
+            let failures = others.failures.iter();
+            failures.for_each(|(failed, met)| met.add_to(&mut mine.failures, *failed));
         }
         for (index, others) in other.by_endpoint.iter().enumerate() {
             let mine = at(&mut self.by_endpoint, index);
@@ -322,13 +313,6 @@ impl<Times> NameTally<Times> {
     /// Requests that failed.
     pub fn errors(&self) -> u64 {
         self.failures.values().map(|met| met.count).sum()
-    }
-
-    fn met(&mut self, kind: ErrorKind, met: Met) {
-        let sum = self.failures.entry(kind).or_insert(Met { count: 0, ..met });
-        sum.count += met.count;
-        sum.first = sum.first.min(met.first);
-        sum.last = sum.last.max(met.last);
     }
 }
 
@@ -375,6 +359,7 @@ fn at<T: Default>(list: &mut Vec<T>, index: usize) -> &mut T {
 mod tests {
     use super::*;
     use crate::clock::time::MILLISECOND;
+    use crate::error::kind::ErrorKind;
 
     const TIMES: RequestTimes = RequestTimes {
         intended: 0,
@@ -389,13 +374,15 @@ mod tests {
         tally.answered(404, 10, TIMES);
         tally.judged(2 * MILLISECOND, TIMES);
         tally.succeeded_by_name(2, 10, TIMES);
-        tally.failed_by_name(0, ErrorKind::Reset, 0, now);
+        tally.failed_by_name(0, RESET, 0, now);
         tally.answered_by_endpoint(Some(1), 404, TIMES);
         tally.failed_by_endpoint(Some(0), "ECONNRESET");
         tally.checked("statusCode", false);
         tally.error("ETIMEDOUT");
         tally
     }
+
+    const RESET: Failed = Failed { kind: ErrorKind::Reset, status: None };
 
     #[test]
     fn tallies_add_up_and_are_handed_over_once() {
@@ -418,7 +405,7 @@ mod tests {
         assert_eq!(sum.by_endpoint[1].codes, BTreeMap::from([(404, 3)]));
         assert_eq!(sum.by_endpoint[1].first_byte.histogram().unwrap().count(), 3);
         let resets = Met { count: 2, first: 5, last: 7 };
-        assert_eq!(sum.by_name[0].failures, BTreeMap::from([(ErrorKind::Reset, resets)]));
+        assert_eq!(sum.by_name[0].failures, BTreeMap::from([(RESET, resets)]));
         assert_eq!(sum.by_name[2].body_bytes, 20);
         assert_eq!((sum.checks["statusCode"].failed, sum.errors["ETIMEDOUT"]), (2, 2));
         let first_byte = sum.by_class[2].histogram().unwrap();

@@ -1,8 +1,11 @@
 //! Counts and times of a part of the measuring.
 
+use std::collections::BTreeMap;
+
 use crate::clock::time::Nanos;
-use crate::error::kind::ErrorKind;
+use crate::error::kind::{ErrorKind, Failed};
 use crate::metrics::histogram::Histogram;
+use crate::metrics::met::Met;
 use crate::metrics::sparse_histogram::SparseHistogram;
 use crate::metrics::window_histogram::WindowHistogram;
 
@@ -15,8 +18,8 @@ const STATUSES: usize = 500;
 pub(crate) struct Tally<Times = Histogram> {
     pub(crate) requests: u64,
     pub(crate) errors: [u64; ErrorKind::ALL.len()],
-    /// When each kind of error was first and last met.
-    seen: [Option<(Nanos, Nanos)>; ErrorKind::ALL.len()],
+    /// How often requests failed in each way, and when at first and last.
+    failures: BTreeMap<Failed, Met>,
     status: Box<[u64; STATUSES]>,
     pub(crate) bytes: u64,
     /// Bytes of the bodies of complete answers.
@@ -53,7 +56,7 @@ impl<Times: Default> Default for Tally<Times> {
         Tally {
             requests: 0,
             errors: [0; ErrorKind::ALL.len()],
-            seen: [None; ErrorKind::ALL.len()],
+            failures: BTreeMap::new(),
             status: Box::new([0; STATUSES]),
             bytes: 0,
             body_bytes: 0,
@@ -127,12 +130,7 @@ impl<Times> Tally<Times> {
         for (mine, others) in self.errors.iter_mut().zip(other.errors) {
             *mine += others;
         }
-        for (mine, others) in self.seen.iter_mut().zip(other.seen) {
-            *mine = match (*mine, others) {
-                (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
-                (one, other) => one.or(other),
-            };
-        }
+        other.failures.iter().for_each(|(failed, met)| met.add_to(&mut self.failures, *failed));
         for (mine, others) in self.status.iter_mut().zip(other.status.iter()) {
             *mine += others;
         }
@@ -150,7 +148,7 @@ impl<Times> Tally<Times> {
     fn clear_counts(&mut self) {
         self.requests = 0;
         self.errors.fill(0);
-        self.seen.fill(None);
+        self.failures.clear();
         self.status.fill(0);
         self.bytes = 0;
         self.body_bytes = 0;
@@ -169,16 +167,14 @@ impl<Times> Tally<Times> {
         numbered.filter(|(_, count)| *count > 0)
     }
 
-    /// Errors that occurred, with their first and last times.
-    pub(crate) fn seen(&self) -> impl Iterator<Item = (ErrorKind, (Nanos, Nanos))> {
-        let kinds = ErrorKind::ALL.into_iter().zip(self.seen);
-        kinds.filter_map(|(kind, seen)| Some((kind, seen?)))
+    /// Failures that occurred.
+    pub(crate) fn failures(&self) -> impl Iterator<Item = (Failed, Met)> {
+        self.failures.iter().map(|(failed, met)| (*failed, *met))
     }
 
-    pub(crate) fn note_error(&mut self, kind: ErrorKind, at: Nanos) {
-        self.errors[kind as usize] += 1;
-        let seen = &mut self.seen[kind as usize];
-        *seen = Some((seen.map_or(at, |(first, _)| first), at));
+    pub(crate) fn note_failure(&mut self, failed: Failed, at: Nanos) {
+        self.errors[failed.kind as usize] += 1;
+        Met::once(at).add_to(&mut self.failures, failed);
     }
 
     pub(crate) fn note_status(&mut self, status: u16) {

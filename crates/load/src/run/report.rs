@@ -6,10 +6,11 @@ use std::time::{Duration, SystemTime};
 use crate::clock::pausable_clock::PausableClock;
 use crate::clock::time::{Nanos, SECOND};
 use crate::config::io_engine::Engine;
-use crate::error::kind::ErrorKind;
+use crate::error::kind::{ErrorKind, Failed};
 use crate::metrics::histogram::Histogram;
+use crate::metrics::met::Met;
 use crate::metrics::published::ThreadState;
-use crate::metrics::session_tally::{Lazy, Met, NameTally, SessionTally};
+use crate::metrics::session_tally::{Lazy, NameTally, SessionTally};
 use crate::metrics::snapshot::{Snapshot, merge_windows, sum};
 use crate::metrics::tally::Tally;
 use crate::metrics::usage::Usage;
@@ -48,8 +49,8 @@ pub struct Report {
     pub requests: u64,
     /// Requests that failed, by kind. Kinds that did not occur are absent.
     pub errors: BTreeMap<ErrorKind, u64>,
-    /// When each of these kinds was first and last met.
-    pub errors_seen: BTreeMap<ErrorKind, Seen>,
+    /// How often requests failed in each way, and when.
+    pub failures: BTreeMap<Failed, (u64, Seen)>,
     /// Complete answers by status, including failures.
     pub status: BTreeMap<u16, u64>,
     /// Bytes received, heads included.
@@ -125,8 +126,8 @@ pub struct Named {
     pub requests: u64,
     /// Requests that failed.
     pub errors: u64,
-    /// How often they failed, and when, by kind. Kinds that did not occur are absent.
-    pub failures: BTreeMap<ErrorKind, (u64, Seen)>,
+    /// How often they failed in each way, and when.
+    pub failures: BTreeMap<Failed, (u64, Seen)>,
     /// Bytes of the bodies of their answers.
     pub body_bytes: u64,
     /// From the intended send to the last byte, of successful requests.
@@ -175,7 +176,7 @@ impl Named {
             method: name.method.clone(),
             requests: counted.requests,
             errors: counted.errors(),
-            failures: failures.map(|(kind, met)| (*kind, seen(met))).collect(),
+            failures: failures.map(|(failed, met)| (*failed, seen(met))).collect(),
             body_bytes: counted.body_bytes,
             response: counted.response.into_histogram(),
             service: counted.service.into_histogram(),
@@ -329,7 +330,10 @@ impl Report {
             duration: Duration::from_nanos(length),
             paused: Duration::from_nanos(paused),
             requests: tally.requests,
-            errors_seen: tally.seen().map(|(kind, seen)| (kind, context.seen(seen))).collect(),
+            failures: tally
+                .failures()
+                .map(|(failed, met)| (failed, (met.count, context.seen((met.first, met.last)))))
+                .collect(),
             status: tally.statuses().collect(),
             bytes: tally.bytes,
             body_bytes: tally.body_bytes,

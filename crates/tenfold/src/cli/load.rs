@@ -141,6 +141,7 @@ impl Arguments {
         }
         document.invocation = Some(own_command());
         document.machine = Some(Machine::of(&observe::Machine::read()));
+        document.goal_p95_ms = self.thresholds.p95_ms();
         let checked = self.thresholds.checked(&measured, &document);
         document.thresholds.extend(checked);
         let document = Arc::new(document);

@@ -8,7 +8,7 @@ use ts_rs::{Config, TS};
 use super::model::{event, history, inventory, load as live, measurement, state};
 use crate::cost;
 use crate::document::{
-    comparison, cost as prices, idle_connections, load, plan, resources, times, verdict,
+    comparison, cost as prices, idle_connections, load, plan, resources, timeline, times, verdict,
 };
 use crate::report::page::summary;
 use crate::service::access::answer;
@@ -76,6 +76,7 @@ fn written() -> String {
         live::Current,
         live::Load,
         live::LoadEdit,
+        live::Judgement,
         live::LoadStart,
         live::LoadStatistics,
         live::Phase,
@@ -118,6 +119,8 @@ fn written() -> String {
         resources::Limited,
         resources::Limits,
         resources::Machine,
+        timeline::Spread,
+        timeline::Timeline,
         summary::Fact,
         summary::Kind,
         summary::LatencyCurve,

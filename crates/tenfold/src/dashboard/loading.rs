@@ -140,14 +140,25 @@ impl Loads {
         state.counts.push_back(Counts { at: Instant::now(), by_name });
     }
 
+    /// Requests and failures a second of the last seconds, whatever their kind.
+    fn rates_of_all(&self) -> Rates {
+        self.rates_by(|counts| {
+            let all = counts.by_name.values();
+            all.fold((0, 0), |sum, counts| (sum.0 + counts.0, sum.1 + counts.1))
+        })
+    }
+
     /// Requests and failures a second of the last seconds.
     fn rates(&self, method: &str, name: &str) -> Rates {
+        let key = (method.to_owned(), name.to_owned());
+        self.rates_by(|counts| counts.by_name.get(&key).copied().unwrap_or_default())
+    }
+
+    fn rates_by(&self, count: impl Fn(&Counts) -> (u64, u64)) -> Rates {
         let state = self.lock();
         let (Some(first), Some(last)) = (state.counts.front(), state.counts.back()) else {
             return Rates::default();
         };
-        let key = (method.to_owned(), name.to_owned());
-        let count = |counts: &Counts| counts.by_name.get(&key).copied().unwrap_or_default();
         let seconds = (last.at - first.at).as_secs_f64().max(1e-3);
         let (before, now) = (count(first), count(last));
         Rates {
@@ -306,7 +317,10 @@ impl Dashboard {
             (document, run)
         });
         let (document, run) = ended.await.ok()?;
-        let load = Load { state: Phase::Ended, run, verdict: document.verdict, ..load };
+        // Its whole is judged, however short it was.
+        let reasons = document.verdict_reasons.clone();
+        let verdict = document.verdict.into();
+        let load = Load { state: Phase::Ended, run, verdict, verdict_reasons: reasons, ..load };
         Some((load, document))
     }
 
@@ -315,13 +329,23 @@ impl Dashboard {
         self.loads.count(report, &current.order);
         let present = current.control.present();
         let load = figures::of(current.id, &current.order, current.goal_p95_ms, report, &present);
+        let load = Load { current: self.loads.rates_of_all(), ..load };
         self.remember(current.id, &load);
     }
 
     /// The table of the load that runs or ran last.
     pub async fn load_statistics(&self) -> Result<LoadStatistics, Refusal> {
-        let document = self.load_document(false).await?;
-        let load = self.loads.latest().ok_or_else(none)?;
+        let (document, now) = match self.loads.current() {
+            Some(current) => {
+                let report = current.run.snapshot();
+                let present = current.control.present();
+                let (order, goal) = (&current.order, current.goal_p95_ms);
+                let load = figures::of(current.id, order, goal, &report, &present);
+                (self.document_of(current, report, false).await?, Some(load))
+            }
+            None => (self.load_document(false).await?, None),
+        };
+        let load = now.or_else(|| self.loads.latest()).ok_or_else(none)?;
         let all = summary::load::statistics(&document);
         let (sum, rows) = all.split_last().map_or((None, &[][..]), |(sum, rows)| (Some(sum), rows));
         let rows = rows.iter().take(MOST_ROWS).chain(sum);
@@ -332,13 +356,11 @@ impl Dashboard {
             false => Rates::default(),
         };
         let mut current: Vec<Rates> = statistics.iter().map(of).collect();
-        let all = current.iter().fold(Rates::default(), |sum, rates| Rates {
-            rate: sum.rate + rates.rate,
-            failure_rate: sum.failure_rate + rates.failure_rate,
-        });
+        let all = if runs { self.loads.rates_of_all() } else { Rates::default() };
         if let Some(last) = current.last_mut() {
             *last = all;
         }
+        let load = Load { current: all, ..load };
         let shown = |name: &str| locust_name(name, &document.target);
         let statistics = statistics
             .into_iter()
@@ -354,7 +376,16 @@ impl Dashboard {
         let Some(current) = self.loads.current() else {
             return self.loads.ended().await.ok_or_else(none);
         };
-        let mut report = current.run.snapshot();
+        let report = current.run.snapshot();
+        self.document_of(current, report, with_windows).await
+    }
+
+    async fn document_of(
+        &self,
+        current: Current,
+        mut report: Report,
+        with_windows: bool,
+    ) -> Result<Arc<Document>, Refusal> {
         let steered = current.control.present().steered;
         let (order, goal) = (current.order.clone(), current.goal_p95_ms);
         // The run belongs to whoever ends it.
@@ -413,6 +444,7 @@ impl Dashboard {
     fn tell(&self, current: &Current) -> Load {
         let (report, present) = (current.run.snapshot(), current.control.present());
         let load = figures::of(current.id, &current.order, current.goal_p95_ms, &report, &present);
+        let load = Load { current: self.loads.rates_of_all(), ..load };
         self.remember(current.id, &load);
         load
     }
@@ -455,6 +487,7 @@ fn document(
     machine: Machine,
 ) -> Document {
     let mut document = Document::new(order, report);
+    document.goal_p95_ms = goal_p95_ms;
     if steered {
         document.workload.push_str(", changed while it ran");
     }

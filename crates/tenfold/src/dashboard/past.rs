@@ -84,15 +84,16 @@ impl Past {
         let ticks: Vec<&Tick> = self.ticks.iter().collect();
         let groups = ticks[..recent].chunks(GROUP);
         let ends = |groups: &[&Tick]| groups.last().map_or(0, |tick| tick.time_ms);
-        let column = |n: usize, pick: fn(i64, i64) -> i64| {
+        let column = |n: usize, of: fn(&[i64]) -> Option<i64>| {
             let value = |tick: &&Tick| tick.values.get(n).copied().flatten();
-            let groups = groups.clone();
-            groups.map(|group| group.iter().filter_map(value).reduce(pick)).collect()
+            let known = |group: &[&Tick]| group.iter().filter_map(value).collect::<Vec<i64>>();
+            groups.clone().map(|group| of(&known(group))).collect()
         };
         let old = Tier {
             time_ms: groups.clone().map(ends).collect(),
-            min: (0..series).map(|n| column(n, i64::min)).collect(),
-            max: (0..series).map(|n| column(n, i64::max)).collect(),
+            mean: (0..series).map(|n| column(n, mean)).collect(),
+            min: (0..series).map(|n| column(n, |known| known.iter().min().copied())).collect(),
+            max: (0..series).map(|n| column(n, |known| known.iter().max().copied())).collect(),
         };
         let single = |n: usize| {
             let values = ticks[recent..].iter();
@@ -100,8 +101,8 @@ impl Past {
         };
         let recent = Tier {
             time_ms: ticks[recent..].iter().map(|tick| tick.time_ms).collect(),
-            min: (0..series).map(single).collect(),
-            max: Vec::new(),
+            mean: (0..series).map(single).collect(),
+            ..Tier::default()
         };
         (old, recent)
     }
@@ -125,6 +126,12 @@ impl Past {
             })
             .collect()
     }
+}
+
+/// Of what is known.
+fn mean(known: &[i64]) -> Option<i64> {
+    let sum: i64 = known.iter().sum();
+    (!known.is_empty()).then(|| (sum as f64 / known.len() as f64).round() as i64)
 }
 
 impl Value {
@@ -151,21 +158,48 @@ mod tests {
     }
 
     #[test]
-    fn old_ticks_keep_their_extremes() {
+    fn old_ticks_keep_their_means_and_extremes() {
         let (old, recent) = past(620).tiers(2);
         assert_eq!(old.time_ms, [9, 19]);
         assert_eq!(
             (&old.min[0], &old.max[0]),
             (&vec![Some(0), Some(10)], &vec![Some(9), Some(19)])
         );
-        assert_eq!(old.max[1], [None, None]);
-        assert_eq!((recent.time_ms.len(), recent.min[0][0], recent.max.len()), (600, Some(20), 0));
+        // 3 is unknown, and no part of a mean.
+        assert_eq!(old.mean[0], [Some(5), Some(15)]);
+        assert_eq!((&old.max[1], &old.mean[1]), (&vec![None, None], &vec![None, None]));
+        assert_eq!((recent.time_ms.len(), recent.mean[0][0], recent.max.len()), (600, Some(20), 0));
+    }
+
+    #[test]
+    fn an_hour_keeps_its_dips_and_peaks_and_parts_stay_within_their_whole() {
+        let mut past = Past::default();
+        for second in 0..3600_u64 {
+            // A dip and a peak each minute; two parts that take turns on two cores.
+            let rate = match second % 60 {
+                7 => 0,
+                33 => 900,
+                _ => 500,
+            };
+            let (app, other) = if second % 2 == 0 { (1900, 100) } else { (100, 1900) };
+            let values = vec![Some(rate), Some(app), Some(other)];
+            past.tick(Tick { time_ms: second * 1000, values });
+        }
+        let (old, recent) = past.tiers(3);
+        assert_eq!((old.time_ms.len(), recent.time_ms.len()), (300, 600));
+        let count = |column: &[Option<i64>], value| {
+            column.iter().filter(|known| **known == Some(value)).count()
+        };
+        assert_eq!((count(&old.min[0], 0), count(&old.max[0], 900)), (50, 50));
+        assert_eq!((count(&old.mean[0], 450), count(&old.mean[0], 540)), (50, 50));
+        let together = old.mean[1].iter().zip(&old.mean[2]).map(|(a, b)| a.unwrap() + b.unwrap());
+        assert!(together.into_iter().all(|cores| cores == 2000));
     }
 
     #[test]
     fn an_unknown_value_is_not_zero() {
         let (_, recent) = past(5).tiers(1);
-        assert_eq!(recent.min[0], [Some(0), Some(1), Some(2), None, Some(4)]);
+        assert_eq!(recent.mean[0], [Some(0), Some(1), Some(2), None, Some(4)]);
     }
 
     #[test]

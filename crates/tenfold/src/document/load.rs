@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use load::{ErrorKind, Report, ScriptReport, Seen};
+use load::{Failed, Report, ScriptReport, Seen};
 use serde::{Deserialize, Serialize};
 
 use super::histogram::EncodedHistogram;
+use super::timeline::Timeline;
 use crate::document::resources::Machine;
 use crate::document::times::Times;
 use crate::document::times::times;
@@ -96,6 +97,14 @@ pub struct Document {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub windows_measured: Option<usize>,
+    /// How the run went over time, where a report put windows together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub timeline: Option<Timeline>,
+    /// The goal for the p95 of `response_ms`, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub goal_p95_ms: Option<f64>,
     /// The metrics of a script, under the names that its users know.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(type = "unknown"))]
@@ -199,7 +208,12 @@ pub struct Named {
 pub struct Failure {
     pub method: String,
     pub name: String,
+    /// Its kind, by a name that stays.
     pub error: String,
+    /// The answer's status, if there was a whole one. Earlier documents do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub status: Option<u16>,
     pub occurrences: u64,
     /// RFC 3339.
     pub first_seen: Option<String>,
@@ -317,6 +331,8 @@ impl Document {
             },
             windows,
             windows_measured: None,
+            timeline: None,
+            goal_p95_ms: None,
             script: report.script.clone(),
         }
     }
@@ -434,30 +450,35 @@ fn redirects_only(statuses: &BTreeMap<u16, u64>) -> Option<String> {
 
 /// By kind; those of a script by the requests that failed, too.
 fn failures(order: &Order, report: &Report) -> Vec<Failure> {
-    let failure =
-        |method: &str, name: &str, kind: ErrorKind, occurrences, seen: Option<&Seen>| Failure {
-            method: method.to_owned(),
-            name: name.to_owned(),
-            error: kind.to_string(),
-            occurrences,
-            first_seen: seen.and_then(|seen| timestamp(seen.first)),
-            last_seen: seen.and_then(|seen| timestamp(seen.last)),
-        };
+    type Met<'a> = (&'a Failed, &'a (u64, Seen));
+    let failure = |method: &str, name: &str, (failed, (occurrences, seen)): Met<'_>| Failure {
+        method: method.to_owned(),
+        name: name.to_owned(),
+        error: failed.kind.to_string(),
+        status: failed.status,
+        occurrences: *occurrences,
+        first_seen: timestamp(seen.first),
+        last_seen: timestamp(seen.last),
+    };
     let of_names = report.by_name.iter().flat_map(|named| {
-        let failures = named.failures.iter();
-        failures.map(|(kind, (count, seen))| {
-            failure(&named.method, &named.name, *kind, *count, Some(seen))
-        })
+        named.failures.iter().map(|met| failure(&named.method, &named.name, met))
     });
-    let only = report.errors.iter().filter(|_| report.by_name.is_empty());
-    let only = only.map(|(kind, count)| {
-        failure(&order.method, &order.target, *kind, *count, report.errors_seen.get(kind))
-    });
+    let only = report.failures.iter().filter(|_| report.by_name.is_empty());
+    let only = only.map(|met| failure(&order.method, &order.target, met));
     of_names.chain(only).collect()
 }
 
 fn timestamp(time: SystemTime) -> Option<String> {
     jiff::Timestamp::try_from(time).ok().map(|time| time.to_string())
+}
+
+// === impl Failure ===
+
+impl Failure {
+    /// The status of the answer, or the kind where there was none.
+    pub fn words(&self) -> String {
+        self.status.map_or_else(|| self.error.clone(), |status| status.to_string())
+    }
 }
 
 // === impl Window ===

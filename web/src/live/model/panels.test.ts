@@ -13,6 +13,7 @@ const TIMELINE = {
     [0, 0.3],
     [0, 0],
   ],
+  ends: NAMES.map(() => ({ least: [], most: [] })),
 };
 
 test('the CPU of all parts stands against the cores, without parts that used none', () => {

@@ -1,11 +1,11 @@
 // What the live charts draw, and how they name a moment.
 
-import { isKnown, perSecond, whole } from '../../charts/panels';
+import { goalOf, isKnown, perSecond, whole } from '../../charts/panels';
 import type { Event, Line, Panel } from '../../charts/TimePanel.svelte';
 import type { LiveLoad, Mark, SeriesName } from '../../model/bindings';
 import { timeOfDay } from '../../model/moment';
 import { counted, time } from '../../model/number';
-import { type Timeline, column } from './timeline';
+import { type Timeline, column, ends } from './timeline';
 
 export const SPANS = [
   { minutes: 1, words: 'the last minute' },
@@ -28,20 +28,29 @@ const DASHES: Record<string, number[]> = {
 
 const cores = (value: number) => value.toFixed(value < 9.95 ? 2 : 1);
 
-export function livePanels(timeline: Timeline, percentiles: string[], coresOfMachine: number): Panel[] {
+export function livePanels(
+  timeline: Timeline,
+  percentiles: string[],
+  coresOfMachine: number,
+  goalP95: number | null = null,
+): Panel[] {
   const line = (
     name: string,
     hue: string,
     series: SeriesName,
     words: Line['words'],
     dash?: number[],
-  ): Line => ({
-    name,
-    hue,
-    column: column(timeline, series),
-    words,
-    ...(dash ? { dash } : {}),
-  });
+  ): Line => {
+    const band = ends(timeline, series);
+    return {
+      name,
+      hue,
+      column: column(timeline, series),
+      words,
+      ...(dash ? { dash } : {}),
+      ...(band ? { ends: band } : {}),
+    };
+  };
   const order = ['p50', 'p75', 'p90', 'p95', 'p99', 'max'].filter((name) => percentiles.includes(name));
   const panels: Panel[] = [
     {
@@ -54,6 +63,7 @@ export function livePanels(timeline: Timeline, percentiles: string[], coresOfMac
     {
       name: 'Response time',
       lines: order.map((name) => line(name, 'latency', name as SeriesName, time, DASHES[name])),
+      ...goalOf(goalP95),
     },
     {
       name: 'Users and requests under way',

@@ -22,7 +22,7 @@ const STATE: LiveState = {
   series: [{ name: 'requests', index: null, unit: 'per_second', per: 10 }],
   states: ['starting', 'ready'],
 };
-const tier = { time_ms: [], min: [[]], max: [] };
+const tier = { time_ms: [], mean: [[]], min: [], max: [] };
 const HISTORY = { boot: 'b', sequence: 5, series: STATE.series, old: tier, recent: tier, marks: [] };
 const snapshot = () => snapshotOf(STATE, HISTORY, { instances: [] });
 const mark = (id: number): Event => ({

@@ -4,7 +4,7 @@ use super::{Exchange, Generator, Traffic};
 use crate::clock::pausable_clock::PausableClock;
 use crate::clock::time::Nanos;
 use crate::engine::request_source::RequestSource;
-use crate::error::kind::ErrorKind;
+use crate::error::kind::{ErrorKind, Failed};
 use crate::http::http1::connection::ConnectionState;
 use crate::metrics::session_tally::RequestTimes;
 use crate::session::player::Order;
@@ -112,7 +112,8 @@ impl Generator {
             Some(kind) => {
                 self.recorder.failed(intended, Some(sent), now, kind, Some(status));
                 if measures {
-                    self.recorder.sessions().failed_by_name(answer.name, kind, answer.body, now);
+                    let failed = Failed { kind, status: Some(status) };
+                    self.recorder.sessions().failed_by_name(answer.name, failed, answer.body, now);
                 }
             }
         }
@@ -130,7 +131,7 @@ impl Generator {
         let tally = self.recorder.sessions();
         let name = sessions.failed(id, kind, now, tally);
         if measures {
-            tally.failed_by_name(name, kind, 0, now);
+            tally.failed_by_name(name, Failed { kind, status: None }, 0, now);
         }
         self.execute_orders(now);
     }

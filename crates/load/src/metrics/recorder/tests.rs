@@ -111,15 +111,25 @@ fn a_window_has_the_times_of_its_answers() {
 }
 
 #[test]
-fn errors_are_seen_first_and_last() {
+fn failures_are_told_by_their_status_with_their_first_and_last_times() {
     let mut recorder = Recorder::new(0, 100);
     for at in [10, 20, 30] {
         recorder.failed(5, None, at, ErrorKind::Connect, None);
     }
+    for (at, status) in [(12, 503), (14, 500), (16, 503)] {
+        recorder.failed(5, None, at, ErrorKind::ServerError, Some(status));
+    }
     recorder.next_window(100, NONE);
     let published = published(&mut recorder);
-    let seen: Vec<_> = published.tally.seen().collect();
-    assert_eq!(seen, [(ErrorKind::Connect, (10, 30))]);
+    let failures = published.tally.failures();
+    let seen: Vec<_> =
+        failures.map(|(f, met)| (f.kind, f.status, met.count, met.first, met.last)).collect();
+    let expected = [
+        (ErrorKind::Connect, None, 3, 10, 30),
+        (ErrorKind::ServerError, Some(500), 1, 14, 14),
+        (ErrorKind::ServerError, Some(503), 2, 12, 16),
+    ];
+    assert_eq!(seen, expected);
 }
 
 #[test]

@@ -1,13 +1,18 @@
 //! A running load as a value.
 
-use load::{Demand, Present, Report};
+use std::time::Duration;
 
-use super::super::model::load::{Load, Phase};
+use load::{Demand, Present, Reason, Report};
+
+use super::super::model::load::{Current, Judgement, Load, Phase};
 use crate::document::load::Order;
 use crate::document::times::times;
 use crate::document::verdict::Verdict;
 use crate::report::page::summary::Status;
 use crate::words::number::time;
+
+/// What is shorter is too short to judge, whatever seems wrong with it.
+const EARLY: Duration = Duration::from_secs(5);
 
 /// At this moment.
 pub fn of(
@@ -23,7 +28,7 @@ pub fn of(
     };
     let seconds = report.duration.as_secs_f64();
     let response = times(report.response.counts());
-    let verdict = Verdict::from(report.verdict);
+    let verdict = judgement(report);
     let (status, sentence) = judged(response.p95, goal_p95_ms, verdict, report.is_overloaded());
     Load {
         id,
@@ -46,8 +51,12 @@ pub fn of(
         throughput: report.throughput,
         p95_ms: response.p95,
         generator_cores: if seconds > 0.0 { report.cpu_seconds / seconds } else { 0.0 },
+        current: Current::default(),
         verdict,
-        verdict_reasons: report.reasons.iter().map(ToString::to_string).collect(),
+        verdict_reasons: match verdict {
+            Judgement::TooEarly => Vec::new(),
+            _ => report.reasons.iter().map(ToString::to_string).collect(),
+        },
         goal_p95_ms,
         status,
         sentence,
@@ -64,25 +73,40 @@ fn phase(order: &Order, present: &Present, is_ramping: bool) -> Phase {
     }
 }
 
+/// While it runs. What time alone can mend is no fault.
+fn judgement(report: &Report) -> Judgement {
+    let ripens =
+        |reason: &Reason| matches!(reason, Reason::FewSamples { .. } | Reason::TooShort { .. });
+    let early = report.duration < EARLY || report.reasons.iter().all(ripens);
+    match Verdict::from(report.verdict) {
+        Verdict::Valid => Judgement::Valid,
+        _ if early => Judgement::TooEarly,
+        verdict => verdict.into(),
+    }
+}
+
 /// Whether the goal is held so far, and the same in a sentence.
 fn judged(
     p95: Option<f64>,
     goal: Option<f64>,
-    verdict: Verdict,
+    verdict: Judgement,
     overloaded: bool,
 ) -> (Status, String) {
     let Some(p95) = p95 else {
         return (Status::Unclear, "Too few requests were answered so far to judge.".to_owned());
     };
     let came = format!("95 % of the answers came within {}", time(p95 / 1e3));
-    if overloaded {
+    if overloaded && verdict != Judgement::TooEarly {
         return (
             Status::NotMet,
             format!("{came}, and requests come faster than they are answered."),
         );
     }
     match goal {
-        _ if verdict == Verdict::Invalid => {
+        _ if verdict == Judgement::TooEarly => {
+            (Status::Unclear, format!("{came} so far: too early to judge."))
+        }
+        _ if verdict == Judgement::Invalid => {
             (Status::Unclear, format!("{came}, but the measurement is invalid."))
         }
         None => (Status::Measured, format!("{came}.")),
@@ -100,12 +124,15 @@ mod tests {
     #[test]
     fn a_goal_is_held_missed_or_unclear() {
         let status = |p95, goal, verdict| judged(p95, goal, verdict, false).0;
-        assert_eq!(status(Some(42.0), Some(100.0), Verdict::Valid), Status::Met);
-        assert_eq!(status(Some(142.0), Some(100.0), Verdict::Suspect), Status::NotMet);
-        assert_eq!(status(Some(42.0), Some(100.0), Verdict::Invalid), Status::Unclear);
-        assert_eq!(status(Some(42.0), None, Verdict::Valid), Status::Measured);
-        assert_eq!(status(None, Some(100.0), Verdict::Valid), Status::Unclear);
-        let (status, sentence) = judged(Some(42.0), None, Verdict::Valid, true);
+        assert_eq!(status(Some(42.0), Some(100.0), Judgement::Valid), Status::Met);
+        assert_eq!(status(Some(142.0), Some(100.0), Judgement::Suspect), Status::NotMet);
+        assert_eq!(status(Some(42.0), Some(100.0), Judgement::Invalid), Status::Unclear);
+        assert_eq!(status(Some(42.0), None, Judgement::Valid), Status::Measured);
+        assert_eq!(status(None, Some(100.0), Judgement::Valid), Status::Unclear);
+        let (status, sentence) = judged(Some(42.0), Some(10.0), Judgement::TooEarly, true);
+        assert_eq!(status, Status::Unclear);
+        assert!(sentence.ends_with("so far: too early to judge."), "{sentence}");
+        let (status, sentence) = judged(Some(42.0), None, Judgement::Valid, true);
         assert_eq!(status, Status::NotMet);
         assert!(sentence.ends_with("faster than they are answered."));
     }

@@ -28,7 +28,9 @@ pub struct History {
 pub struct Tier {
     /// Milliseconds since 1970, the end of each.
     pub time_ms: Vec<u64>,
-    /// A column for each series; the least value where a point stands for several ticks.
+    /// A column for each series: the value, or the mean where a point stands for several ticks.
+    pub mean: Vec<Vec<Option<i64>>>,
+    /// The least values. It is empty where each point is one tick.
     pub min: Vec<Vec<Option<i64>>>,
     /// The greatest values. It is empty where each point is one tick.
     pub max: Vec<Vec<Option<i64>>>,

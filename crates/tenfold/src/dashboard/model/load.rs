@@ -45,8 +45,10 @@ pub struct Load {
     pub p95_ms: Option<f64>,
     /// CPU of the generator in cores.
     pub generator_cores: f64,
+    /// Of the last ten seconds, a second.
+    pub current: Current,
     /// What the numbers are worth so far.
-    pub verdict: Verdict,
+    pub verdict: Judgement,
     /// A sentence each.
     pub verdict_reasons: Vec<String>,
     /// The goal for `p95_ms`, if there is one.
@@ -58,6 +60,28 @@ pub struct Load {
     pub sentence: String,
     /// Its number in the history, once it has ended.
     pub run: Option<i64>,
+}
+
+/// What the numbers of a load are worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum Judgement {
+    /// It has just begun, or its statistics have.
+    TooEarly,
+    Valid,
+    Suspect,
+    Invalid,
+}
+
+impl From<Verdict> for Judgement {
+    fn from(verdict: Verdict) -> Judgement {
+        match verdict {
+            Verdict::Valid => Judgement::Valid,
+            Verdict::Suspect => Judgement::Suspect,
+            Verdict::Invalid => Judgement::Invalid,
+        }
+    }
 }
 
 /// How far a load is.
@@ -148,6 +172,7 @@ fn given<'de, D: Deserializer<'de>>(field: D) -> Result<Option<Option<f64>>, D::
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct LoadStatistics {
+    /// The load at the same moment.
     pub load: Load,
     /// A row for each kind of request, 500 at most; the last is that of all together. As in Locust, the name of a
     /// request to the target is its path.

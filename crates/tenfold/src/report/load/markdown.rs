@@ -58,7 +58,7 @@ pub fn markdown(document: &Document) -> String {
     let failures = document.failures.iter().map(|failure| {
         vec![
             format!("{} {}", failure.method, failure.name),
-            words::failure::cell(&failure.error, failure.occurrences, &document.status),
+            failure.words(),
             failure.occurrences.to_string(),
         ]
     });

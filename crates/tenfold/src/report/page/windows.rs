@@ -1,31 +1,29 @@
 //! Fewer and longer windows, where all of them would make a large file.
 
-use hdrhistogram::Histogram;
-
 use crate::document::histogram::EncodedHistogram;
 use crate::document::load::{Document, Window};
+use crate::document::timeline::{Timeline, together};
 use crate::document::times::times;
 use crate::store::report_file;
 
 /// So many points say more than a screen can show.
-const MOST_WINDOWS: usize = 600;
-/// What the windows may take of the file (bytes).
-const MOST_BYTES: usize = 70_000;
+const MOST_STEPS: usize = 600;
+/// What the windows with their histograms may take of the file (bytes). Tables and comparisons need those; charts draw
+/// the timeline, which has none.
+const MOST_BYTES: usize = 40_000;
 
-/// The document with at most so many windows that the file stays small. Percentiles are those of the windows' merged
-/// histograms.
+/// The document with so few windows that the file stays small, and with how the run went over time beside them.
+/// Percentiles are those of the windows' merged histograms.
 pub fn compact(document: &Document) -> anyhow::Result<Document> {
     // Many kinds of its values cannot be cloned.
     let mut compact: Document = serde_json::from_value(serde_json::to_value(document)?)?;
     let all = document.windows.len();
-    if all > MOST_WINDOWS {
-        compact.windows = merged(&document.windows, all.div_ceil(MOST_WINDOWS));
-    }
     while compact.windows.len() > 2 && report_file::json(&compact.windows)?.len() > MOST_BYTES {
         compact.windows = merged(&compact.windows, 2);
     }
     if compact.windows.len() < all {
         compact.windows_measured = Some(all);
+        compact.timeline = Some(Timeline::of(&document.windows, all.div_ceil(MOST_STEPS)));
     }
     Ok(compact)
 }
@@ -40,13 +38,7 @@ fn merge(windows: &[Window]) -> Window {
     let (first, last) = (&windows[0], &windows[windows.len() - 1]);
     let seconds: f64 = windows.iter().map(|window| window.seconds).sum();
     let completed: f64 = windows.iter().map(|window| window.throughput * window.seconds).sum();
-    let micros = windows.iter().map(|window| window.histogram.histogram());
-    let micros: Histogram<u64> = micros
-        .reduce(|mut all, one| {
-            all += one;
-            all
-        })
-        .unwrap_or_else(|| EncodedHistogram::default().histogram());
+    let micros = together(windows);
     Window {
         start_s: first.start_s,
         stage: first.stage,
@@ -67,7 +59,7 @@ fn merge(windows: &[Window]) -> Window {
 mod tests {
     use super::*;
     use crate::document::load::Stage;
-    use crate::document::load::testing::document;
+    use crate::document::load::testing::{document, histogram};
 
     #[test]
     fn merged_windows_keep_counts_and_the_percentiles_of_all_their_requests() {
@@ -94,6 +86,38 @@ mod tests {
         assert!(report_file::json(&compact.windows).unwrap().len() <= MOST_BYTES);
         let requests = |d: &Document| d.windows.iter().map(|w| w.requests).sum::<u64>();
         assert_eq!(requests(&compact), requests(&long));
-        assert_eq!(super::compact(&document()).unwrap().windows_measured, None);
+        let short = super::compact(&document()).unwrap();
+        assert_eq!((short.windows_measured, short.timeline), (None, None));
+    }
+
+    #[test]
+    fn an_hour_keeps_the_dips_and_peaks_of_its_seconds() {
+        let ms = |times: &[u64]| histogram(times.iter().flat_map(|ms| [*ms; 50]));
+        let (usual, peak) = (ms(&[10, 20]), ms(&[10, 300]));
+        let mut long = document();
+        long.windows = (0..3600_u32)
+            .map(|second| {
+                let response = if second % 300 == 150 { &peak } else { &usual };
+                Window {
+                    start_s: f64::from(second),
+                    throughput: if second % 300 == 20 { 0.0 } else { 100.0 },
+                    response_ms: times(response.counts()),
+                    histogram: EncodedHistogram::of(response.counts()),
+                    ..document().windows.remove(0)
+                }
+            })
+            .collect();
+        let compact = compact(&long).unwrap();
+        let timeline = compact.timeline.unwrap();
+        assert_eq!(timeline.start_s.len(), MOST_STEPS);
+        assert_eq!((timeline.start_s[1], timeline.seconds[1]), (6.0, 6.0));
+        let over = |column: &[Option<f64>], least: f64| {
+            column.iter().flatten().filter(|value| **value > least).count()
+        };
+        assert_eq!((over(&timeline.p95.most, 250.0), over(&timeline.p95.least, 250.0)), (12, 0));
+        let dips = timeline.requests.least.iter().filter(|least| **least == Some(0.0)).count();
+        assert_eq!((dips, over(&timeline.requests.mean, 84.0)), (12, MOST_STEPS - 12));
+        let bytes = report_file::json(&timeline).unwrap().len();
+        assert!(bytes < 100_000, "{bytes}");
     }
 }

@@ -134,11 +134,7 @@ fn failures(document: &Document) -> Option<Table> {
     let mut table = Table::new(&["request", "error", "times"]);
     for failure in &document.failures {
         let request = format!("{} {}", failure.method, failure.name);
-        table.row(vec![
-            request,
-            words::failure::cell(&failure.error, failure.occurrences, &document.status),
-            grouped(failure.occurrences),
-        ]);
+        table.row(vec![request, failure.words(), grouped(failure.occurrences)]);
     }
     (!document.failures.is_empty()).then_some(table)
 }
