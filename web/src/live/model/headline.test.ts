@@ -27,8 +27,9 @@ test('a load has figures, Stop, and an alert once its goal breaks', () => {
   const held = of({ load: LOAD, actions: ['stop_load'] });
   expect(held.figures.map(({ value }) => value)).toEqual(['8', '–', '1.5 %', '400 us']);
   expect([held.stop?.path, held.alert]).toEqual(['/api/load/stop', null]);
-  const missed = { ...LOAD, status: 'not_met', sentence: 'It is missed.' } as LiveLoad;
-  expect(of({ load: missed }).alert).toBe('It is missed.');
+  const missed = { ...LOAD, status: 'not_met', goal_p95_ms: 0.3 } as LiveLoad;
+  expect(of({ load: missed }).alert).toBe('Goal missed: 5 % of the answers take longer than 300 us.');
+  expect(of({ load: { ...missed, goal_p95_ms: null } }).alert).toMatch(/^Overloaded/);
   expect(of({ load: { ...missed, state: 'ended' } })).toEqual({ figures: [], stop: null, alert: null });
 });
 

@@ -1,6 +1,7 @@
 // What the head of every view says of what runs: its figures, what Stop stops, and whether the goal breaks.
 
-import { counted, grouped, rate, timeOr } from '../../model/number';
+import type { LiveLoad } from '../../model/bindings';
+import { counted, grouped, rate, time, timeOr } from '../../model/number';
 import type { Snapshot } from './snapshot';
 import { latest } from './timeline';
 
@@ -27,7 +28,7 @@ export function headlineOf({ live, timeline }: Snapshot): Headline {
         { name: 'p95', value: timeOr(load.p95_ms) },
       ],
       stop: live.actions.includes('stop_load') ? { path: '/api/load/stop', what: 'load' } : null,
-      alert: load.status === 'not_met' ? load.sentence : null,
+      alert: load.status === 'not_met' ? broken(load) : null,
     };
   }
   if (measurement && measurement.state !== 'ended') {
@@ -56,4 +57,11 @@ export function headlineOf({ live, timeline }: Snapshot): Headline {
     stop: null,
     alert: null,
   };
+}
+
+/** Without a number that changes each second: an alert is read aloud whenever it changes. */
+function broken({ goal_p95_ms: goal, p95_ms: p95 }: LiveLoad): string {
+  return goal !== null && p95 !== null && p95 >= goal
+    ? `Goal missed: 5 % of the answers take longer than ${time(goal)}.`
+    : 'Overloaded: requests come faster than they are answered.';
 }
