@@ -202,7 +202,11 @@ evidence: string,
 /**
  * What to do about it, in a sentence.
  */
-remedy: string, };
+remedy: string, 
+/**
+ * What each instance did, where they differ.
+ */
+by_instance?: Array<InstanceFigures>, };
 
 export type Goal = { rate: number | null, users: number | null, think_ms: number | null, p95_ms: number | null, p99_ms: number | null, max_error_ratio: number, };
 
@@ -215,6 +219,8 @@ export type Hello = { schema: string, version: string, boot: string,
 sequence: number, tick_ms: number, };
 
 export type Histograms = { response: string | null, service: string | null, first_byte: string | null, connect: string | null, };
+
+export type IdleConnections = "harmless" | "blocking" | "closed";
 
 export type Instance = { 
 /**
@@ -268,7 +274,7 @@ export type Judgement = "too_early" | "valid" | "suspect" | "invalid";
 
 export type KeepAlive = "on" | "off";
 
-export type Kind = "failing" | "generator_bound" | "balancer_bound" | "cpu_throttled" | "memory_pressure" | "connection_limited" | "oversubscribed" | "shared_dependency" | "serialized" | "cpu_bound" | "waiting" | "headroom";
+export type Kind = "failing" | "uneven_instances" | "generator_bound" | "balancer_bound" | "cpu_throttled" | "memory_pressure" | "connection_limited" | "oversubscribed" | "shared_dependency" | "serialized" | "cpu_bound" | "waiting" | "headroom";
 
 export type Lag = { p50: number | null, p99: number | null, max: number | null, };
 
@@ -762,6 +768,24 @@ as_of: string | null, sources: Array<string>, warnings: Array<string>, };
 
 export type Outcome = "better" | "worse" | "no_significant_difference" | "unknown";
 
+export type Overload = { 
+/**
+ * Until the arrivals were over.
+ */
+duration_s: number, offered: number, sent: number, 
+/**
+ * Complete answers, of any status.
+ */
+answered: number, 
+/**
+ * Without an answer, most of them by a timeout.
+ */
+failed: number, 
+/**
+ * Under way, in the generator or in the target.
+ */
+unanswered: number, };
+
 export type Part = { name: PartName, heading: string, 
 /**
  * The head, then the rows; without a table empty.
@@ -798,7 +822,11 @@ slots: number | null,
 /**
  * What a balancer with a queue gave it, and should give it: a little more where requests are short.
  */
-balancer_slots: number | null, probes: Array<Probe>, 
+balancer_slots: number | null, 
+/**
+ * Whether connections to an instance may be kept, if that was found. Earlier documents do not tell.
+ */
+idle_connections?: IdleConnections, probes: Array<Probe>, 
 /**
  * What the model was fitted to, in seconds and not rounded. Without a workload
  * its goal is a single user.
@@ -882,7 +910,11 @@ max_instances?: number,
  */
 budget_s?: number, };
 
-export type Point = { instances: number, predicted: Predicted, measured: Measured | null, };
+export type Point = { instances: number, predicted: Predicted, measured: Measured | null, 
+/**
+ * What the prediction rests on beside the model, where that is doubtful.
+ */
+assumes?: Assumption, };
 
 export type Predicted = { throughput: number, low: number, high: number, p50_ms: number | null, p95_ms: number | null, 
 /**

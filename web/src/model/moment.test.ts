@@ -8,7 +8,6 @@ test('dates and times of the day have one form each', () => {
   expect(dateAndTime('–')).toBe('–');
 });
 
-
 test('a moment of today has no date, and no parts of a second', () => {
   const now = new Date(2026, 10, 29, 18, 0, 0);
   const at = (...parts: [number, number, number, number, number, number, number]) =>

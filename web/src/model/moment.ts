@@ -20,5 +20,7 @@ export function dateAndTime(text: string): string {
 export function shortMoment(rfc3339: string | null, now = new Date()): string {
   const date = new Date(rfc3339 ?? '');
   if (Number.isNaN(date.getTime())) return '–';
-  return date.toDateString() === now.toDateString() ? timeOfDay(date.getTime() / 1000) : dateAndTime(rfc3339 ?? '');
+  return date.toDateString() === now.toDateString()
+    ? timeOfDay(date.getTime() / 1000)
+    : dateAndTime(rfc3339 ?? '');
 }

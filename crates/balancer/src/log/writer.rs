@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -178,6 +178,6 @@ impl Sink {
 }
 
 /// A new file is readable by its owner and group only, because it has addresses and queries.
-fn append_to(path: &PathBuf) -> io::Result<File> {
+fn append_to(path: &Path) -> io::Result<File> {
     open_named(path, OpenOptions::new().create(true).append(true).mode(0o640))
 }

@@ -372,7 +372,9 @@ mod tests {
         assert!(refused("app.js").contains("app.js is of no known kind"));
         assert!(refused("nosuch").starts_with("there is no "), "{}", refused("nosuch"));
         assert!(refused("a.service:x").contains("is taken as a whole"));
+        std::fs::write(here.path().join("Procfile"), [0xff]).unwrap();
         assert!(refused("Procfile").contains("cannot read"), "{}", refused("Procfile"));
+        std::fs::remove_file(here.path().join("Procfile")).unwrap();
         std::fs::create_dir(here.path().join("empty")).unwrap();
         assert!(refused("empty").contains("has no Procfile"), "{}", refused("empty"));
         assert_eq!(completed(here.path(), Some(".")).unwrap().command, ["/a"]);

@@ -47,6 +47,7 @@ fn written() -> String {
         load::KeepAlive,
         load::Lag,
         load::Named,
+        load::Overload,
         load::Stage,
         load::WarmUp,
         load::Window,

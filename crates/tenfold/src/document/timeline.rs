@@ -54,26 +54,21 @@ impl Timeline {
             let sum: f64 = step.iter().map(|window| value(window) * window.seconds).sum();
             (seconds > 0.0).then(|| sum / seconds)
         };
-        let failures = |window: &Window| window.errors as f64 / window.seconds.max(1e-3);
-        let measures: [(&mut Spread, fn(&Window) -> f64); 4] = [
-            (&mut self.requests, |window| window.throughput),
-            (&mut self.failures, failures),
-            (&mut self.users, |window| window.users as f64),
-            (&mut self.in_flight, |window| window.in_flight as f64),
-        ];
-        for (spread, value) in measures {
+        let measure = |spread: &mut Spread, value: fn(&Window) -> f64| {
             spread.push(step.iter().map(value), weighted(value));
-        }
+        };
+        measure(&mut self.requests, |window| window.throughput);
+        measure(&mut self.failures, |window| window.errors as f64 / window.seconds.max(1e-3));
+        measure(&mut self.users, |window| window.users as f64);
+        measure(&mut self.in_flight, |window| window.in_flight as f64);
         let all = times(&together(step));
-        let percentiles: [(&mut Spread, fn(&Times) -> Option<f64>); 3] = [
-            (&mut self.p50, |times| times.p50),
-            (&mut self.p95, |times| times.p95),
-            (&mut self.p99, |times| times.p99),
-        ];
-        for (spread, value) in percentiles {
+        let percentile = |spread: &mut Spread, value: fn(&Times) -> Option<f64>| {
             let known = step.iter().filter_map(|window| value(&window.response_ms));
             spread.push(known, value(&all));
-        }
+        };
+        percentile(&mut self.p50, |times| times.p50);
+        percentile(&mut self.p95, |times| times.p95);
+        percentile(&mut self.p99, |times| times.p99);
     }
 }
 

@@ -15,12 +15,6 @@ pub fn of_kind(kind: &str, count: u64, statuses: &BTreeMap<u16, u64>) -> Vec<(St
     of_class.into_iter().map(|(status, n)| (format!("status {status}"), *n)).collect()
 }
 
-/// The same in one cell of a table.
-pub fn cell(kind: &str, count: u64, statuses: &BTreeMap<u16, u64>) -> String {
-    let names = of_kind(kind, count, statuses).into_iter().map(|(name, _)| name);
-    names.collect::<Vec<_>>().join(", ")
-}
-
 /// The most frequent of them.
 pub fn most_frequent<'a>(
     errors: impl Iterator<Item = (&'a str, u64)>,

@@ -85,8 +85,8 @@ mod tests {
         };
         assert_eq!(
             by_instance(&uneven),
-            "instance 2 takes 4.0 times as long as instance 1 (61 standard errors apart): 1 took 20 ms, 0.50 ms of CPU \
-             a request, with no errors in 400 requests; 2 took 80 ms, 0.50 ms of CPU a request, with 1 % errors in 100 \
+            "instance 2 takes 4.0 times as long as instance 1 (61 standard errors apart): 1 took 20 ms, 500 us of CPU \
+             a request, with no errors in 400 requests; 2 took 80 ms, 500 us of CPU a request, with 1 % errors in 100 \
              requests"
         );
         assert_eq!(

@@ -17,7 +17,7 @@ const LOAD = {
 const of = (live: Partial<Snapshot['live']>) =>
   headlineOf({
     live: { ...EMPTY_STATE, ...live },
-    timeline: { series: [], at: [], columns: [] },
+    timeline: { series: [], at: [], columns: [], ends: [] },
     rows: new Map(),
     histories: new Map(),
     sequence: 0,

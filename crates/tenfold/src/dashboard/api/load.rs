@@ -23,7 +23,7 @@ pub async fn start(
 #[utoipa::path(post, path = "/api/load/again", request_body = Nothing, responses((status = 200, body = Load)))]
 pub async fn repeat(
     State(dashboard): Shared,
-    Json(Nothing {}): Json<Nothing>,
+    Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Load>, Refusal> {
     dashboard.repeat_load().await.map(Json)
 }

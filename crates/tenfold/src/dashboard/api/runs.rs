@@ -312,7 +312,7 @@ mod tests {
         let runs = vec![alike(3, "20 users"), alike(2, "10 users"), alike(1, "20 users")];
         let joined = points("load", &run("20 users"), runs);
         assert_eq!(joined.iter().map(|point| point.id).collect::<Vec<_>>(), [1, 3]);
-        let recording = include_str!("../../../../../tests/recordings/cpu_throttled.plan.json");
+        let recording = include_str!("../../../../../web/tests/documents/plan.json");
         let mut plan: serde_json::Value = serde_json::from_str(recording).unwrap();
         plan["goal"]["p95_ms"] = 1.0.into();
         let other = Alike { id: 2, started_at: String::new(), document: plan.to_string() };

@@ -333,8 +333,8 @@ mod tests {
         assert_eq!(target.headers[1], ("X-A".to_owned(), "b".to_owned()));
         for (header, wanted) in [
             ("secret", "header 1 is wrong: it has no name and colon"),
-            ("A: secret\r\nB: c", "A"),
-            ("A b: secret", "A b"),
+            ("A: secret\r\nB: c", "header"),
+            ("A b: secret", "header is not a token"),
         ] {
             let headers = Some(vec![header.to_owned()]);
             let sentence = refused(&LoadStart { headers, ..start.clone() });

@@ -378,22 +378,14 @@ fn a_slow_second_instance_stands_in_the_answer_and_is_no_shared_dependency() {
         in_flight: 1.0,
         cpu: None,
     };
-    let two = |beside| {
-        let mut two = seen(2, Some(4), 62.5, beside);
-        two.by_instance = vec![work(1, 250, 0.02), work(2, 62, 0.08)];
-        two
-    };
-    known.learn().second = Some(two(0.0));
+    let mut two = seen(2, Some(4), 62.5, 0.0);
+    two.by_instance = vec![work(1, 250, 0.02), work(2, 62, 0.08)];
+    known.learn().second = Some(two);
     let plan = crate::experiment::answer::plan(&known, String::new(), Duration::ZERO, None);
     let kinds: Vec<Kind> = plan.findings.iter().map(|finding| finding.kind).collect();
     assert_eq!(kinds[0], Kind::UnevenInstances, "{kinds:?}");
     assert!(!kinds.contains(&Kind::SharedDependency), "{kinds:?}");
     assert_eq!(plan.findings[0].by_instance.len(), 2);
-    let answer = plan.answer().unwrap();
-    assert!(answer.contains("but instances differ: instance 2 takes 80 ms"), "{answer}");
     let marked = plan.curve.iter().filter(|point| point.assumes.is_some());
     assert_eq!(marked.count(), plan.curve.len() - 1, "all but one instance");
-    // Other programs may have used its core.
-    known.learn().second = Some(two(2.0));
-    assert_eq!(known.uneven(), None);
 }

@@ -6,7 +6,6 @@ use super::text::{counted, overload};
 use crate::document::load::Document;
 use crate::document::times::Times;
 use crate::document::verdict::Verdict;
-use crate::words;
 use crate::words::number::{duration, rate, time};
 
 /// Headed by the target; tables for times, names, failures and thresholds.

@@ -66,7 +66,7 @@ fn cores_that_were_never_busy_are_not_blamed() {
     let bounds = Bounds { max_instances: 1, ..bounds(Kind::Waiting) };
     let seen = Measured { throughput: 4.0, ..measured(1, 10.0) };
     let reason = why(&m, &goal, &bounds, &[seen]);
-    let head = "The goal is out of reach here: 1 instance comes nearest (p95 10.00 s measured); but 4.00 \
+    let head = "The goal is out of reach here: 1 instance comes nearest (p95 10.0 s measured); but 4.00 \
                 requests/s were completed where 40.0 were predicted";
     assert!(reason.starts_with(head), "{reason}");
     assert!(reason.ends_with("; more than one was not allowed (--max-instances)."), "{reason}");
