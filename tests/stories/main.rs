@@ -29,7 +29,6 @@ mod operation;
 mod overload;
 mod plan;
 mod plan_behind;
-mod poison;
 mod report;
 mod sandbox;
 mod scripts;

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::{Duration, Instant};
 
-use crate::backends::backend_id::BackendId;
 use crate::backends::backend_stream::Check;
 use crate::backends::counters::{BackendFault, record};
 use crate::backends::report::Report;
@@ -48,13 +47,6 @@ pub(crate) enum After {
 /// Backends that may be lost with one request. If a second one dies, the request itself may kill
 /// backends, and no third one is put at risk.
 const MAX_LOST_BACKENDS: usize = 2;
-
-/// How long a request that was lost with a backend is kept from the last other one. An instance is back
-/// by then, or an answer has shown that the request is harmless.
-const KEPT_BACK: Duration = Duration::from_secs(1);
-
-/// How often to look whether it may go on.
-const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Serves a request whose rewritten header is in the workspace. `body` is what the client has yet to
 /// send.
@@ -187,14 +179,13 @@ async fn forward<'w>(
 ) -> Outcome<'w> {
     let key = app.config.policy.key(&space.request, request.client);
     let asker = request.client.map(ClientNetwork::of);
-    let route = app.queue.suspicious_route(&space.request);
-    let mut hints = RequestHints { client: asker, key, tried: Tried::default(), route, loss: None };
+    let mut hints = RequestHints { client: asker, key, tried: Tried::default() };
     let mut unserved: Option<Box<Unserved>> = None;
     let mut queue_fields = space.head - 2..space.head - 2;
     let mut losses = 0;
     loop {
         let asked = if unserved.is_none() { arrived } else { Instant::now() };
-        let (slot, waited) = match slot(client, worker, app, &mut hints, &space.request).await {
+        let (slot, waited) = match slot(client, worker, app, hints).await {
             Ok(granted) => granted,
             Err(Refused::Outcome(outcome)) => {
                 // For the log: the request may have waited in vain.
@@ -219,10 +210,7 @@ async fn forward<'w>(
                 write_queue_time(space, request, &mut queue_fields, arrived);
             }
         }
-        let id = slot.id;
-        let outcome = attempt(client, space, request, body, worker, slot, granted).await;
-        watch(&outcome, id, &mut hints, app, space);
-        match outcome {
+        match attempt(client, space, request, body, worker, slot, granted).await {
             Outcome::Unserved(failed) => {
                 hints.tried.push(failed.id);
                 losses += usize::from(failed.touch == Touch::Lost);
@@ -233,34 +221,6 @@ async fn forward<'w>(
             }
             outcome => return outcome,
         }
-    }
-}
-
-/// Records what an attempt says about the request: whether it may be what ended the backend.
-fn watch(
-    outcome: &Outcome<'_>,
-    id: BackendId,
-    hints: &mut RequestHints,
-    app: &App,
-    space: &Workspace,
-) {
-    match outcome {
-        Outcome::Unserved(failed) if failed.touch == Touch::Lost => {
-            hints.loss = Some(app.queue.on_loss(id, hints, &space.request));
-        }
-        Outcome::Failed(failure) if matches!(**failure, Failure::Closed(_)) => {
-            app.queue.on_loss(id, hints, &space.request);
-        }
-        Outcome::Broken => {
-            app.queue.on_loss(id, hints, &space.request);
-        }
-        Outcome::Complete(_) | Outcome::Tunnel(_) => app.queue.on_answer(hints),
-        _ => {}
-    }
-    if let Outcome::Unserved(failed) = outcome
-        && matches!(*failed.failure, Failure::Connect(..))
-    {
-        app.queue.on_death(id);
     }
 }
 
@@ -356,41 +316,17 @@ async fn slot<'w>(
     client: &mut Client,
     worker: &Worker,
     app: &'w App,
-    hints: &mut RequestHints,
-    head: &[u8],
+    hints: RequestHints,
 ) -> Result<(Slot<'w>, bool), Refused<'w>> {
     let limits = app.config.queue;
-    let mut reply = app.queue.ask(*hints);
-    if hints.loss.is_some() {
-        let end = Instant::now() + KEPT_BACK;
-        while matches!(reply, Reply::Confined) && Instant::now() < end {
-            let look = Instant::now() + LOOK_INTERVAL;
-            poll_fn(|cx| client.timer.poll(cx, look)).await;
-            reply = app.queue.ask(*hints);
-        }
-        if hints.loss.take().is_some() && matches!(reply, Reply::Confined) {
-            reply = app.queue.ask(*hints);
-        }
-    }
-    let failure = match reply {
+    let failure = match app.queue.ask(hints) {
         Reply::Slot(slot) => return Ok((slot, false)),
         Reply::QueuePlace(place, reason) => {
-            let slot = wait(client, worker, app, place, reason).await?;
-            // Requests of its kind may have ended backends meanwhile.
-            hints.route = app.queue.suspicious_route(head);
-            if !app.queue.is_confined(hints) {
-                return Ok((slot, true));
-            }
-            drop(slot);
-            match app.queue.ask(*hints) {
-                Reply::Slot(slot) => return Ok((slot, true)),
-                Reply::AllTried => return Err(Refused::NobodyLeft),
-                _ => Failure::Confined,
-            }
+            let slot = wait(client, worker, app, place, reason).await;
+            return slot.map(|slot| (slot, true));
         }
         Reply::AllDown => all_down(worker, app, Duration::ZERO),
         Reply::AllTried | Reply::Overspent => return Err(Refused::NobodyLeft),
-        Reply::Confined => Failure::Confined,
         Reply::Full => queue_full(worker, app),
         Reply::TooLate(expected) => {
             app.tally(worker.index, |tally| tally.shed.too_late += 1);

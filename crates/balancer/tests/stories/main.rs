@@ -19,7 +19,6 @@ mod queueing;
 mod routing;
 mod script;
 mod secured;
-mod spool;
 mod stage;
 mod streaming;
 mod takeover;

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::app::{App, Readiness};
-use crate::driver::{Driver, Extent, Identity, Instance, Load, Member, Membership, Notice};
+use crate::driver::{Driver, Extent, Identity, Instance, Member, Membership, Notice};
 use crate::error::{Output, StartError};
 use crate::exit::Exit;
 
@@ -57,7 +57,6 @@ pub struct FakeMembership {
     journal: Journal,
     drain: Duration,
     refusal: Option<StartError>,
-    load: Load,
 }
 
 #[derive(Default)]
@@ -296,12 +295,7 @@ impl Drop for FakeInstance {
 impl FakeMembership {
     /// A membership whose drains take `drain`, or the deadline if that is shorter.
     pub fn new(journal: &Journal, drain: Duration) -> FakeMembership {
-        FakeMembership { journal: journal.clone(), drain, refusal: None, load: Load::Idle }
-    }
-
-    /// A membership whose instances die under requests.
-    pub fn busy(journal: &Journal) -> FakeMembership {
-        FakeMembership { load: Load::Requests, ..FakeMembership::new(journal, Duration::ZERO) }
+        FakeMembership { journal: journal.clone(), drain, refusal: None }
     }
 
     /// A membership that gives requests to nobody.
@@ -320,9 +314,8 @@ impl Membership for FakeMembership {
         }
     }
 
-    fn lost(&self, member: &Member) -> Load {
+    fn lost(&self, member: &Member) {
         self.journal.note("lost", &member.name);
-        self.load
     }
 
     async fn drain(&self, member: &Member, deadline: Duration) {

@@ -3,7 +3,6 @@
 use crate::backends::backend_id::BackendId;
 use crate::config::app::AppConfig;
 use crate::net::client_network::ClientNetwork;
-use crate::queue::dispatch::suspects::Loss;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,10 +12,6 @@ pub(crate) struct RequestHints {
     /// The hash of the key that the policy keeps together.
     pub(crate) key: Option<u64>,
     pub(crate) tried: Tried,
-    /// The hash of its method and path, while such kinds of requests are under suspicion.
-    pub(crate) route: Option<u64>,
-    /// Set once it was lost with a backend, while the last other one is to be kept from it.
-    pub(crate) loss: Option<Loss>,
 }
 
 /// The backends that a request has tried.
