@@ -24,7 +24,10 @@ export default defineConfig(({ mode }) => ({
     },
   },
   resolve: {
-    alias: { 'd3-interpolate': fileURLToPath(new URL('src/charts/interpolate.ts', import.meta.url)) },
+    alias: {
+      'd3-format': fileURLToPath(new URL('src/charts/format.ts', import.meta.url)),
+      'd3-interpolate': fileURLToPath(new URL('src/charts/interpolate.ts', import.meta.url)),
+    },
     ...(process.env.VITEST ? { conditions: ['browser'] } : {}),
   },
   test: { environment: 'happy-dom', include: ['src/**/*.test.ts'] },

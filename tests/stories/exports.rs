@@ -40,7 +40,9 @@ fn assert_all_served(home: &Home, address: SocketAddr, what: &str) {
     let load = home.run(&format!("load http://{address}/ --rate 60 --duration 3s --json -"));
     let report = json(&load);
     assert_eq!(report["errors"], json!({}), "{what}: {}", said(&load));
-    assert_eq!(report["requests_unanswered"].as_u64().unwrap_or(0), 0, "{what}: {report:#}");
+    // Those of the last tenth of a second may be under way at the end.
+    let unanswered = report["requests_unanswered"].as_u64().unwrap_or(0);
+    assert!(unanswered <= 6, "{what}: {unanswered} unanswered in {report:#}");
 }
 
 fn path() -> String {

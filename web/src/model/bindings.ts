@@ -28,6 +28,8 @@ policy: string,
  */
 queue_length: number, };
 
+export type Assumption = "equal_instances";
+
 export type Balanced = { throughput: number, p50_ms: number | null, p95_ms: number | null, p99_ms: number | null, 
 /**
  * CPU of the balancer in one request (us).
@@ -259,6 +261,20 @@ second_helps: boolean | null, limited_by: Kind,
 reason: string, };
 
 export type InstanceColumns = { id: number, time_ms: Array<number>, in_flight: Array<number | null>, requests: Array<number | null>, service_mean: Array<number | null>, cpu: Array<number | null>, memory: Array<number | null>, };
+
+export type InstanceFigures = { 
+/**
+ * Its number, from 1.
+ */
+instance: number, requests: number, errors: number, 
+/**
+ * Mean time of a request in it, without the queue.
+ */
+service_ms: number, 
+/**
+ * CPU time of a request, where it is known.
+ */
+cpu_ms: number | null, };
 
 export type InstanceHistory = { instances: Array<InstanceColumns>, };
 

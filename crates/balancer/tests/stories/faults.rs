@@ -16,7 +16,7 @@ fn nowhere() -> std::net::SocketAddr {
 fn malformed_answers_are_502_and_their_connection_ends() {
     for (answer, flaw) in [
         ("garbage\r\n\r\n", "its header is malformed"),
-        ("HTTP/1.1 200 OK\nContent-Length: 2\n\nok", "a line ends with LF without CR"),
+        ("HTTP/1.1 200 OK\r\nA: b\rContent-Length: 2\r\n\r\nok", "its header is malformed"),
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\nok",
             "it has both",

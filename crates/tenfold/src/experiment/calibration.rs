@@ -48,6 +48,9 @@ pub const BUDGET_RESERVE: f64 = 0.02;
 /// The answer that tells whether connections may be kept may take 1/30 of the whole budget.
 pub const IDLE_TEST_BUDGET_DIVISOR: u32 = 30;
 
+/// A shorter budget has no time to tell whether connections may be kept.
+pub const IDLE_TEST_MIN_BUDGET: Duration = Duration::from_secs(20);
+
 /// A rung may take 1/3 of the budget that is left.
 pub const RUNG_BUDGET_DIVISOR: u32 = 3;
 

@@ -7,8 +7,9 @@ use fleet::MemberStatus;
 use observe::Machine;
 
 use super::calibration::{
-    IDLE_TEST_BUDGET_DIVISOR, MAX_CONCURRENCY, MAX_FAILED_SHARE, RUNG_BUDGET_DIVISOR,
-    TWO_INSTANCES_BUDGET_DIVISOR, UNLIMITED_SLOTS, UNNEEDED_RUNG_BUDGET_DIVISOR,
+    IDLE_TEST_BUDGET_DIVISOR, IDLE_TEST_MIN_BUDGET, MAX_CONCURRENCY, MAX_FAILED_SHARE,
+    RUNG_BUDGET_DIVISOR, TWO_INSTANCES_BUDGET_DIVISOR, UNLIMITED_SLOTS,
+    UNNEEDED_RUNG_BUDGET_DIVISOR,
 };
 use super::core_speed::time_of_work;
 use super::crash::Deaths;
@@ -139,6 +140,9 @@ impl<'a> Session<'a> {
 
     /// Before a balancer keeps any: asks the instance itself, which answers others meanwhile or does not.
     async fn find_idle_connections(&mut self) -> Result<(), Abort> {
+        if self.budget.total() < IDLE_TEST_MIN_BUDGET {
+            return Ok(());
+        }
         let app = &self.deployment.apps[0];
         let Some((_, address)) = app.roster().places().into_iter().next() else { return Ok(()) };
         let target = self.experiment.workload.request.target(address);
