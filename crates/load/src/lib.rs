@@ -43,7 +43,7 @@ pub use config::run_config::{Config, End, Protocol, Trim};
 pub use control::interrupt::Interrupt;
 pub use control::steering::{Control, Demand, Present};
 pub use error::kind::{ErrorKind, Failed};
-pub use error::secrets::{names_a_secret, without_secret_variables, without_secrets};
+pub use error::secrets::{MASK, names_a_secret, without_secret_variables, without_secrets};
 pub use error::start_error::StartError;
 pub use http::http1::head::AnswerBody;
 pub use http::http1::response_sink::ResponseSink;

@@ -50,7 +50,7 @@ fn instances_are_scaled_drained_and_restarted() {
     for _ in 0..6 {
         assert!(!up.get().unwrap().contains("from 2"));
     }
-    assert!(post(admin, "/api/instances/app-2/drain", "{}").refused(409).contains("restart it"));
+    assert!(post(admin, "/api/instances/app-2/drain", "{}").refused(409).contains("put it back"));
     post(admin, "/api/instances/app-2/restart", "{}").ok();
     eventually("it serves again", || names(admin, 1).len() == 3);
     post(admin, "/api/reload", "{}").ok();

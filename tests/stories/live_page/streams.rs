@@ -42,7 +42,7 @@ fn a_page_sees_the_state_and_what_changes_after_it() {
     let wrong = raw(admin, "GET", "/api/events", &[("host", &host), ("last-event-id", "x")], "");
     assert!(wrong.refused(400).contains("last-event-id"));
     let history = get(admin, "/api/history").ok().json();
-    assert_eq!(history["recent"]["min"].as_array().unwrap().len(), series);
+    assert_eq!(history["recent"]["mean"].as_array().unwrap().len(), series);
     let columns = get(admin, "/api/history/instances?ids=1,2").ok().json();
     assert_eq!(columns["instances"].as_array().unwrap().len(), 2);
     assert!(get(admin, "/api/history/instances?ids=a").refused(400).contains("1,2,3"));

@@ -1,7 +1,7 @@
 //! Removes secrets from what reports, messages and the history repeat.
 
 /// The text in place of a secret.
-const MASK: &str = "***";
+pub const MASK: &str = "***";
 /// Names of a parameter that holds a secret, and the ends of such names: `access_token`, `apiKey`.
 const SECRETS: [&str; 20] = [
     "token",

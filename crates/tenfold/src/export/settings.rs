@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use load::MASK;
+
 use super::comment::comment;
 use super::units::Units;
 use crate::config::UNMEASURED_SLOTS;
@@ -14,7 +16,6 @@ use crate::document::resources::Limits;
 use crate::document::verdict::Verdict;
 use crate::external::engine::UpstreamConnections;
 use crate::process::exit_code::misuse;
-use crate::store::redaction::MASK;
 use crate::words::number;
 
 /// Of 63 characters that Kubernetes takes, since it appends its own to those of pods.

@@ -3,10 +3,7 @@
 use std::sync::LazyLock;
 
 use fancy_regex::{Captures, Regex};
-use load::names_a_secret;
-
-/// Stands for what seems to be a secret.
-pub const MASK: &str = "***";
+use load::{MASK, names_a_secret};
 
 /// A name and password before a host, as in `postgres://me:secret@db/shop`.
 static LOGIN: LazyLock<Regex> = LazyLock::new(|| pattern(r"()(://)[^\s/?#]*@"));

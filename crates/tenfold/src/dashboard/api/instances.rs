@@ -153,7 +153,7 @@ pub async fn drain(
 pub async fn resume(
     State(dashboard): Shared,
     Path(name): Path<String>,
-    Json(Nothing {}): Json<Nothing>,
+    Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Done>, Refusal> {
     let deployment = deployment(&dashboard)?;
     let (app, status) = found(&deployment, &name)?;
