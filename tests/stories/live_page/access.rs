@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::asking::{get, post, raw};
@@ -217,4 +219,33 @@ fn elsewhere_everything_but_the_shell_asks_for_a_token() {
     assert!(begun.elapsed() >= Duration::from_secs(1), "guessing is slow: {:?}", begun.elapsed());
     assert_eq!(with("/api/state", &bearer).status, 200);
     drop(up);
+}
+
+/// The status of curl's answer, as the user `nobody`.
+fn as_nobody(arguments: &[&str]) -> String {
+    let mut curl = Command::new("curl");
+    curl.uid(65534).args(["-s", "-o", "/dev/null", "-w", "%{http_code}"]).args(arguments);
+    String::from_utf8(curl.output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn another_user_of_this_machine_needs_the_token() {
+    let _machine = shared();
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can ask as another user");
+        return;
+    }
+    let home = Home::new();
+    let (up, admin) = up(&home, "");
+    let start = format!("http://{admin}/api/load/start");
+    let load = ["--json", r#"{"users":1,"think_ms":100}"#, &start];
+    assert_eq!(as_nobody(&load), "401");
+    assert_eq!(as_nobody(&[&format!("http://{admin}/")]), "200", "the page asks for the token");
+    assert_eq!(as_nobody(&[&format!("http://{admin}/metrics")]), "200");
+    let token = std::fs::read_to_string(home.path().join("state/admin.token")).unwrap();
+    let bearer = format!("authorization: Bearer {}", token.trim());
+    assert_eq!(as_nobody(&[&["-H", &bearer][..], &load].concat()), "200");
+    drop(up);
+    let (_up, admin) = self::up(&home, "--admin-open");
+    assert_eq!(as_nobody(&[&format!("http://{admin}/api/state")]), "200");
 }

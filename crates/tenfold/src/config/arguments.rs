@@ -212,6 +212,9 @@ pub struct BalancingArguments {
     /// Host name by which --admin may be asked for, beside its address and localhost; may be given several times
     #[arg(long = "admin-name", value_name = "NAME", value_parser = quantity::host_name)]
     pub admin_names: Vec<String>,
+    /// Ask other users of this machine for no token at --admin
+    #[arg(long)]
+    pub admin_open: bool,
     /// Control socket for status, scale, reload, server and stop [default: named after --listen]
     #[arg(long, value_name = "PATH", env = "TENFOLD_SOCKET")]
     pub socket: Option<PathBuf>,

@@ -29,6 +29,8 @@ pub struct BalancerTable {
     pub admin: Option<SocketAddr>,
     #[serde(default, deserialize_with = "value::host_names")]
     pub admin_names: Vec<String>,
+    #[serde(default)]
+    pub admin_open: bool,
     pub socket: Option<PathBuf>,
     /// Time for requests in flight at a stop.
     #[serde(default, deserialize_with = "value::positive_seconds")]

@@ -33,6 +33,8 @@ pub struct Balancing {
     pub admin: Option<SocketAddr>,
     /// Host names by which it may be asked for.
     pub admin_names: Vec<String>,
+    /// Whether other users of this machine need no token there.
+    pub admin_open: bool,
     pub socket: Option<PathBuf>,
     /// Time for requests in flight at a stop.
     pub drain: Duration,
@@ -221,6 +223,7 @@ fn resolve(
             true => table.admin_names.clone(),
             false => arguments.admin_names.clone(),
         },
+        admin_open: arguments.admin_open || table.admin_open,
         socket: arguments
             .socket
             .clone()

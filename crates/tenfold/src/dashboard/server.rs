@@ -27,6 +27,9 @@ pub struct PageArguments {
     /// Host name by which --admin may be asked for, beside its address and localhost; may be given several times
     #[arg(long = "admin-name", value_name = "NAME", value_parser = quantity::host_name)]
     admin_names: Vec<String>,
+    /// Ask other users of this machine for no token at --admin
+    #[arg(long)]
+    admin_open: bool,
     /// Serve the live page, at a free port unless --admin names one, and start a browser if there is one
     #[arg(long)]
     open: bool,
@@ -48,8 +51,9 @@ impl PageArguments {
         let free = || SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let Some(address) = self.admin.or_else(|| self.open.then(free)) else { return Ok(None) };
         let listener = open_tcp(address, None)?;
-        let access = Access::of(address, &self.admin_names)?;
-        let url = access.url(listener.local_addr()?);
+        let here = listener.local_addr()?;
+        let access = Access::of(here, &self.admin_names, self.admin_open)?;
+        let url = access.url(here);
         output::tell(format_args!("page at {url}"));
         let dashboard = Arc::new(Dashboard::new(about, pace));
         let page = Page::serve(listener, access, dashboard);

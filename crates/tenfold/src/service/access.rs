@@ -2,12 +2,14 @@
 //!
 //! - [`host`]: by which names this machine may be asked.
 //! - [`origin`]: which pages of a browser may ask.
-//! - [`token`]: what proves who asks from elsewhere.
+//! - [`peer`]: whose process asks, on this machine.
+//! - [`token`]: what everybody else must show.
 //! - [`answer`]: the fields of every answer, and the one shape of refusals.
 
 pub mod answer;
 mod host;
 mod origin;
+mod peer;
 pub mod token;
 
 use std::fmt::{Display, Formatter};
@@ -16,10 +18,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anyhow::ensure;
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::AUTHORIZATION;
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 
@@ -32,8 +35,18 @@ use self::token::{Claim, Token};
 pub struct Access {
     /// Host names that were declared.
     names: Vec<String>,
-    /// Needed where the address can be reached from elsewhere.
-    token: Option<Token>,
+    gate: Gate,
+}
+
+/// Who must show a token.
+#[derive(Debug)]
+enum Gate {
+    /// Nobody, as `--admin-open` says.
+    Open,
+    /// Other users of this machine. Without a state directory there is no token, and they are refused.
+    OtherUsers { here: SocketAddr, token: Option<Token> },
+    /// Everybody, since others reach the address.
+    Everybody(Token),
 }
 
 /// Where the page is. Only a terminal is told of the token: other output may be a log.
@@ -49,11 +62,20 @@ fn is_shell(path: &str) -> bool {
 }
 
 impl Access {
-    /// The rules of an address. One that only this machine can reach needs no token.
-    pub fn of(address: SocketAddr, names: &[String]) -> anyhow::Result<Access> {
-        let is_loopback = address.ip().to_canonical().is_loopback();
-        let token = if is_loopback { None } else { Some(Token::kept()?) };
-        Ok(Access { names: names.to_vec(), token })
+    /// The rules of the address `here`.
+    pub fn of(here: SocketAddr, names: &[String], is_open: bool) -> anyhow::Result<Access> {
+        let is_loopback = here.ip().to_canonical().is_loopback();
+        ensure!(
+            is_loopback || !is_open,
+            "--admin-open is for this machine, and others reach {here}: leave it out and use the token, or give a \
+             loopback address to --admin"
+        );
+        let gate = match is_loopback {
+            true if is_open => Gate::Open,
+            true => Gate::OtherUsers { here, token: Token::kept().ok() },
+            false => Gate::Everybody(Token::kept()?),
+        };
+        Ok(Access { names: names.to_vec(), gate })
     }
 
     /// The routes behind these rules.
@@ -61,36 +83,59 @@ impl Access {
         routes.layer(from_fn_with_state(Arc::new(self), admit))
     }
 
-    /// Where the page is, with the token if there is one.
+    /// Where the page is, with the token if everybody needs it.
     pub fn url(&self, address: SocketAddr) -> PageUrl {
-        let token = self.token.as_ref();
-        PageUrl {
-            origin: format!("http://{address}"),
-            token: token.map(|token| (token.digits().to_owned(), token.path().to_owned())),
-        }
+        let token = match &self.gate {
+            Gate::Everybody(token) => Some((token.digits().to_owned(), token.path().to_owned())),
+            Gate::Open | Gate::OtherUsers { .. } => None,
+        };
+        PageUrl { origin: format!("http://{address}"), token }
     }
 
     /// The first rule that a request breaks.
-    fn refusal(&self, method: &Method, path: &str, headers: &HeaderMap) -> Option<Refused> {
+    fn refusal(&self, request: &Request) -> Option<Refused> {
+        let (path, headers) = (request.uri().path(), request.headers());
         if !host::is_own(headers, &self.names) {
             let sentence = "this Tenfold is asked for by address or as localhost: use such a host in the URL, or \
                             declare the name with --admin-name";
             return Some(Refused::Now(StatusCode::MISDIRECTED_REQUEST, sentence));
         }
-        if !origin::is_own(method, headers) {
+        if !origin::is_own(request.method(), headers) {
             let sentence = "a page of another site asked: open Tenfold's own page";
             return Some(Refused::Now(StatusCode::FORBIDDEN, sentence));
         }
-        if let Some(token) = self.token.as_ref().filter(|_| !is_shell(path)) {
-            let sentence = "a token is needed: send `authorization: Bearer TOKEN`, which stands in the URL that \
-                            Tenfold printed and in its state directory";
-            match token.check(headers.get(AUTHORIZATION)) {
-                Claim::Right => {}
-                Claim::Wrong => return Some(Refused::Now(StatusCode::UNAUTHORIZED, sentence)),
-                Claim::Guessed => return Some(Refused::Late(StatusCode::UNAUTHORIZED, sentence)),
+        let claim = |token: &Token| token.check(headers.get(AUTHORIZATION));
+        match &self.gate {
+            _ if is_shell(path) => None,
+            Gate::Open => None,
+            Gate::Everybody(token) => refused(
+                claim(token),
+                "a token is needed: send `authorization: Bearer TOKEN`, which stands in the URL that Tenfold printed \
+                 and in its state directory",
+            ),
+            // Prometheus has a user of its own, and metrics hold no secret.
+            Gate::OtherUsers { .. } if path == "/metrics" => None,
+            Gate::OtherUsers { here, token } => {
+                let claim = token.as_ref().map_or(Claim::Wrong, claim);
+                let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+                if claim != Claim::Right && peer.is_some_and(|peer| peer::is_own(peer.0, *here)) {
+                    return None;
+                }
+                refused(
+                    claim,
+                    "another user of this machine runs this Tenfold: send `authorization: Bearer TOKEN` with the token \
+                     of its state directory (admin.token), or let that user start it with --admin-open",
+                )
             }
         }
-        None
+    }
+}
+
+fn refused(claim: Claim, sentence: &'static str) -> Option<Refused> {
+    match claim {
+        Claim::Right => None,
+        Claim::Wrong => Some(Refused::Now(StatusCode::UNAUTHORIZED, sentence)),
+        Claim::Guessed => Some(Refused::Late(StatusCode::UNAUTHORIZED, sentence)),
     }
 }
 
@@ -133,8 +178,7 @@ enum Refused {
 }
 
 async fn admit(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
-    let path = request.uri().path().to_owned();
-    let answer = match access.refusal(request.method(), &path, request.headers()) {
+    let answer = match access.refusal(&request) {
         None => next.run(request).await,
         Some(Refused::Now(status, sentence)) => refuse(status, sentence),
         Some(Refused::Late(status, sentence)) => {

@@ -93,12 +93,11 @@ impl Admin {
             Some(address) => Some(open_tcp(address, inherited.public)?),
             None => None,
         };
-        let access = balancing.admin.map(|address| Access::of(address, &balancing.admin_names));
+        let here = public.as_ref().map(TcpListener::local_addr).transpose()?;
+        let access =
+            here.map(|here| Access::of(here, &balancing.admin_names, balancing.admin_open));
         let access = access.transpose()?;
-        let page_url = public
-            .as_ref()
-            .zip(access.as_ref())
-            .map(|(public, access)| public.local_addr().map(|address| access.url(address)));
+        let page_url = here.zip(access.as_ref()).map(|(here, access)| access.url(here));
         let path = match &balancing.socket {
             Some(path) => path.clone(),
             None => socket::path(&listen[0])?,
@@ -132,7 +131,7 @@ impl Admin {
         let mut admin = Admin {
             listen,
             urls,
-            page: page_url.transpose()?,
+            page: page_url,
             socket: SocketFile(path),
             named: balancing.socket.clone(),
             state,
@@ -150,7 +149,10 @@ impl Admin {
         Ok(admin)
     }
 
-    fn serve<L: Listener>(&mut self, listener: L, connections: usize, routes: Router) {
+    fn serve<L>(&mut self, listener: L, connections: usize, routes: Router)
+    where
+        L: Listener<Addr: Clone + Sync + 'static>,
+    {
         let mut closed = self.state.closed.subscribe();
         let listener = Shared { listener, left: self.left.subscribe() };
         let closed = async move { drop(closed.wait_for(|closed| *closed).await) };

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
-use axum::extract::Request;
+use axum::extract::{ConnectInfo, Request};
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
@@ -51,19 +51,21 @@ impl Streaming {
 
 /// Serves at most so many connections until `closed`; then answers what has begun. One more closes the oldest
 /// that has no stream, for a request that is answered at all is answered within milliseconds.
-pub async fn serve<L: Listener>(
+pub async fn serve<L>(
     mut listener: L,
     connections: usize,
     routes: Router,
     closed: impl Future<Output = ()>,
-) {
+) where
+    L: Listener<Addr: Clone + Sync + 'static>,
+{
     let mut server = Builder::new(TokioExecutor::new()).http1_only();
     server.http1().timer(TokioTimer::new()).header_read_timeout(REQUEST_TIMEOUT);
     let graceful = GracefulShutdown::new();
     let mut open: VecDeque<(AbortHandle, Streaming)> = VecDeque::with_capacity(connections);
     let mut closed = std::pin::pin!(closed);
     loop {
-        let (stream, _) = tokio::select! {
+        let (stream, peer) = tokio::select! {
             () = &mut closed => break,
             accepted = listener.accept() => accepted,
         };
@@ -75,7 +77,8 @@ pub async fn serve<L: Listener>(
             oldest.abort();
         }
         let streaming = Streaming::default();
-        let routes = routes.clone().layer(Extension(streaming.clone()));
+        let routes =
+            routes.clone().layer(Extension(streaming.clone())).layer(Extension(ConnectInfo(peer)));
         let service = TowerToHyperService::new(routes);
         let connection =
             server.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
