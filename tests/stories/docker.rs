@@ -404,6 +404,20 @@ fn a_plan_ends_with_a_sentence_when_docker_dies_under_it() {
     docker.refuses("--image app -- /app exit", "exited with code 3");
 }
 
+/// It was reached at a port of this machine.
+#[test]
+fn a_published_image_is_exported_with_the_port_that_it_exposes() {
+    let _machine = alone();
+    let Some(docker) = Docker::start() else { return };
+    let asked = "plan --quiet --json - --users 1 --max-instances 2 --budget 6s --allow-suspect --image app --publish";
+    let plan = json(&docker.run(asked));
+    assert_eq!(plan["app"]["container_port"], 4500, "{plan:#}");
+    docker.run("export last --to compose -n 2 -o exported");
+    let exported = docker.home.path().join("exported/compose.yaml");
+    let exported = std::fs::read_to_string(exported).unwrap();
+    assert!(exported.contains("expose: [\"4500\"]"), "{exported}");
+}
+
 #[test]
 #[ignore = "measures for 30 s; `make soak` runs it"]
 fn containers_are_planned_as_processes_are() {

@@ -44,6 +44,9 @@ pub struct Member {
     pub own_name: Option<String>,
     /// Where it takes requests.
     pub address: SocketAddr,
+    /// See [`Instance::port_inside`].
+    #[serde(default)]
+    pub port_inside: Option<u16>,
     /// What its driver calls it: a process id, or the name of a unit or a container.
     pub handle: String,
     /// Which processes it is.
@@ -174,6 +177,11 @@ pub trait Instance: Send {
 
     /// What its user calls it, where it was named by somebody else than Tenfold: `fibscale@2`.
     fn own_name(&self) -> Option<&str> {
+        None
+    }
+
+    /// The port at which it listens inside its container. A published one has another outside.
+    fn port_inside(&self) -> Option<u16> {
         None
     }
 

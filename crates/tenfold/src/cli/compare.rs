@@ -41,7 +41,7 @@ impl Arguments {
         places().try_for_each(|to| file::check(to))?;
         let (a, b) = (named(&self.a)?, named(&self.b)?);
         let mut comparison = Comparison::of(&a, &b, &self.fail_on, self.seed);
-        comparison.invocation = Some(own_command());
+        comparison.invocation = Some(self.repeated(&a, &b));
         if !places().any(|to| file::is_standard_output(to)) {
             file::show(&report::compare::text(&comparison))?;
         }
@@ -50,6 +50,19 @@ impl Arguments {
             file::write(&report::page::comparison(&comparison, &a, &b)?, to)?;
         }
         Ok(outcome(&comparison))
+    }
+}
+
+impl Arguments {
+    /// The command with the numbers of its runs: `last` is another run tomorrow.
+    fn repeated(&self, a: &[Named], b: &[Named]) -> Vec<String> {
+        let numbers =
+            |runs: &[Named]| runs.iter().map(|run| run.name.as_str()).collect::<Vec<_>>().join(",");
+        let mut command = own_command();
+        for (list, runs) in [(&self.a, a), (&self.b, b)] {
+            command.iter_mut().filter(|word| *word == list).for_each(|word| *word = numbers(runs));
+        }
+        command
     }
 }
 

@@ -124,8 +124,8 @@ impl Arguments {
             };
             experiment.run(&stop, &mut progress, watch).await?
         };
-        let places = roster.as_ref().map(Roster::places).unwrap_or_default();
-        plan.app = Some(config::app_settings(&experiment.runnable, &file, &places));
+        let members = roster.as_ref().map(Roster::seen).unwrap_or_default();
+        plan.app = Some(config::app_settings(&experiment.runnable, &file, &members));
         plan.invocation = Some(own_command());
         plan.cost = prices.and_then(|prices| prices.price(&plan));
         // Shown before it is kept: what was measured must not be lost with the disk.

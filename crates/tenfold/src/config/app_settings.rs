@@ -1,8 +1,6 @@
 //! How an app is run beside its command, without secrets: for its plan, from which settings are exported.
 
-use std::net::SocketAddr;
-
-use fleet::{ImageOrigin, Ports, ReadyProbe};
+use fleet::{ImageOrigin, Member, Ports, ReadyProbe};
 
 use super::file::File;
 use super::runnable::{InstanceSource, Runnable};
@@ -10,13 +8,8 @@ use crate::document::app::{AppSettings, UnitPort};
 use crate::store::history;
 use crate::store::redaction::command_without_secrets;
 
-/// How an app is run. Variables that are read from files stay there. `places` are what each instance was called, and
-/// its address.
-pub fn app_settings(
-    runnable: &Runnable,
-    file: &File,
-    places: &[(String, SocketAddr)],
-) -> AppSettings {
+/// How an app is run. Variables that are read from files stay there. `members` are its instances as they were last.
+pub fn app_settings(runnable: &Runnable, file: &File, members: &[Member]) -> AppSettings {
     let Runnable { app, source, .. } = runnable;
     let (queue, timeouts) = (file.app.queue_limits(), file.balancer.timeouts.resolve());
     let mut settings = AppSettings {
@@ -34,6 +27,7 @@ pub fn app_settings(
         ..AppSettings::default()
     };
     let no_env = Vec::new();
+    let port_inside = members.first().and_then(|member| member.port_inside);
     let ports = match source {
         InstanceSource::Processes(program) | InstanceSource::Services(program) => &program.ports,
         InstanceSource::Units(template) => &template.ports,
@@ -46,11 +40,11 @@ pub fn app_settings(
         InstanceSource::Processes(program) | InstanceSource::Services(program) => &program.env,
         InstanceSource::Units(template) => {
             settings.unit = Some(template.name.to_string());
-            let unit = |(unit, address): &(String, SocketAddr)| UnitPort {
-                unit: unit.clone(),
-                port: address.port(),
+            let unit = |member: &Member| UnitPort {
+                unit: member.handle.clone(),
+                port: member.address.port(),
             };
-            settings.units = places.iter().map(unit).collect();
+            settings.units = members.iter().map(unit).collect();
             &no_env
         }
         InstanceSource::Image(image) => {
@@ -58,12 +52,12 @@ pub fn app_settings(
                 ImageOrigin::Named(name) => name.clone(),
                 ImageOrigin::Built(folder) => folder.to_string_lossy().into_owned(),
             });
-            settings.container_port = image.port.or_else(|| port_inside(places));
+            settings.container_port = image.port.or(port_inside);
             &image.env
         }
         InstanceSource::Stack(service) => {
             settings.image = Some(service.project.image(&service.name));
-            settings.container_port = service.port.or_else(|| port_inside(places));
+            settings.container_port = service.port.or(port_inside);
             &service.env
         }
     };
@@ -81,13 +75,6 @@ pub fn app_settings(
         files.map(|file| std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone()));
     settings.env_files = files.map(|path| path.to_string_lossy().into_owned()).collect();
     settings
-}
-
-/// Where containers listened, as they were reached at addresses of their own. A port of this machine, at which one is
-/// published, tells nothing of that.
-fn port_inside(places: &[(String, SocketAddr)]) -> Option<u16> {
-    let (_, address) = places.first()?;
-    (!address.ip().is_loopback()).then_some(address.port())
 }
 
 #[cfg(test)]

@@ -144,8 +144,8 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         let app = &self.deployment.apps[0];
-        let Some((_, address)) = app.roster().places().into_iter().next() else { return Ok(()) };
-        let target = self.experiment.workload.request.target(address);
+        let Some(first) = app.roster().seen().into_iter().next() else { return Ok(()) };
+        let target = self.experiment.workload.request.target(first.address);
         let patience = self.budget.total() / IDLE_TEST_BUDGET_DIVISOR;
         let found = tokio::select! {
             signal = self.stop.wait() => return Err(Abort::Stopped(signal)),

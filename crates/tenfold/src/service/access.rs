@@ -21,8 +21,8 @@ use std::sync::Arc;
 use anyhow::ensure;
 use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::header::AUTHORIZATION;
 use axum::http::StatusCode;
+use axum::http::header::AUTHORIZATION;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 

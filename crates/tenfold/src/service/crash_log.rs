@@ -85,6 +85,7 @@ mod tests {
                 name: "app-1".to_owned(),
                 own_name: None,
                 address,
+                port_inside: None,
                 handle: "2".to_owned(),
                 extent: fleet::Extent::ProcessGroup(2),
             },

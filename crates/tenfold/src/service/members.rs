@@ -30,8 +30,8 @@ pub struct Members {
 pub struct Roster(Arc<Mutex<State>>);
 
 struct State {
-    /// By the instance's number: what its driver calls it, and its address.
-    places: BTreeMap<usize, (String, SocketAddr)>,
+    /// The last of each number.
+    seen: BTreeMap<usize, Member>,
     /// By the member's id.
     backends: HashMap<u64, BackendId>,
     /// Those that finish their requests behind another balancer.
@@ -115,7 +115,7 @@ impl Membership for Members {
             }
             let id = self.balancer.add(self.app, backend);
             state.backends.insert(member.id, id);
-            state.places.insert(member.index, (member.handle.clone(), member.address));
+            state.seen.insert(member.index, member.clone());
             slots
         };
         let Some(external) = &self.external else { return Ok(()) };
@@ -158,7 +158,7 @@ impl Roster {
     pub fn new(template: Backend, idle_connections: Option<IdleConnections>) -> Roster {
         let (backends, leaving) = (HashMap::new(), HashMap::new());
         Roster(Arc::new(Mutex::new(State {
-            places: BTreeMap::new(),
+            seen: BTreeMap::new(),
             backends,
             leaving,
             template,
@@ -166,9 +166,9 @@ impl Roster {
         })))
     }
 
-    /// What the driver calls each instance, and its address, in the order of their numbers.
-    pub fn places(&self) -> Vec<(String, SocketAddr)> {
-        self.lock().places.values().cloned().collect()
+    /// Each instance as it was last, in the order of their numbers.
+    pub fn seen(&self) -> Vec<Member> {
+        self.lock().seen.values().cloned().collect()
     }
 
     /// Whether an instance gets requests.
@@ -238,8 +238,9 @@ mod tests {
             roster: Roster::new(Backend::new("app", address, 1), None),
         };
         let (name, handle) = ("app-1".to_owned(), "1".to_owned());
-        let (own_name, extent) = (None, Extent::Elsewhere);
-        let member = Member { id: 1, index: 1, name, own_name, address, handle, extent };
+        let (own_name, port_inside, extent) = (None, None, Extent::Elsewhere);
+        let member =
+            Member { id: 1, index: 1, name, own_name, address, port_inside, handle, extent };
         members.join(&member).await.unwrap();
         members.roster.leave(member.id);
         members.lost(&member);

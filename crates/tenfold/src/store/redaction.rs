@@ -5,6 +5,11 @@ use std::sync::LazyLock;
 use fancy_regex::{Captures, Regex};
 use load::{MASK, names_a_secret};
 
+/// Options of a live page. By the last one the page follows a measurement that it has started.
+const SHOWING: [&str; 3] = ["--open", "--admin-open", "--news"];
+/// Options with a value: the page's address and names, and the file of a report.
+const SHOWING_AT: [&str; 3] = ["--admin", "--admin-name", "--report"];
+
 /// A name and password before a host, as in `postgres://me:secret@db/shop`.
 static LOGIN: LazyLock<Regex> = LazyLock::new(|| pattern(r"()(://)[^\s/?#]*@"));
 /// A word that is nothing but a name and a value, as `TOKEN=..` and `Authorization: Bearer ..`.
@@ -30,13 +35,34 @@ pub fn command_without_secrets(words: &[String]) -> Vec<String> {
     before.zip(words).map(word).collect()
 }
 
-/// The words that started this program, without secrets, as a user types them.
+/// The words that repeat what this program does, without secrets.
 pub fn own_command() -> Vec<String> {
     let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    // By it the page follows a measurement that it has started; nobody types it.
-    let words = words.filter(|word| word != "--news");
-    let words: Vec<String> = std::iter::once("tenfold".to_owned()).chain(words).collect();
+    let words: Vec<String> = std::iter::once("tenfold".to_owned()).chain(repeated(words)).collect();
     command_without_secrets(&words)
+}
+
+/// Without options that only show a run, or put it where the first one is. What follows `--` is the app's.
+fn repeated(words: impl Iterator<Item = String>) -> Vec<String> {
+    let mut words = words;
+    let mut kept = Vec::new();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            kept.push(word);
+            break;
+        }
+        let option = word.split('=').next().unwrap_or_default();
+        if SHOWING.contains(&option) {
+            continue;
+        }
+        if !SHOWING_AT.contains(&option) {
+            kept.push(word);
+        } else if option.len() == word.len() {
+            let _ = words.next();
+        }
+    }
+    kept.extend(words);
+    kept
 }
 
 fn without_secrets(word: &str) -> String {
@@ -98,6 +124,13 @@ mod tests {
             shown(&["x", "--password", "a b", "--token", "-v"]),
             ["x", "--password", "***", "--token", "-v"]
         );
+    }
+
+    #[test]
+    fn a_repeated_command_shows_no_page_and_keeps_the_first_report() {
+        let line = "plan --open --admin 127.0.0.1:1 --report=a.html --rate 5 --json x -- app --report b --open";
+        let words = repeated(line.split(' ').map(str::to_owned));
+        assert_eq!(words.join(" "), "plan --rate 5 --json x -- app --report b --open");
     }
 
     #[test]

@@ -91,6 +91,10 @@ impl Instance for ContainerInstance {
         self.address
     }
 
+    fn port_inside(&self) -> Option<u16> {
+        Some(self.port)
+    }
+
     fn handle(&self) -> &str {
         &self.container().name
     }

@@ -137,6 +137,7 @@ pub(super) async fn launch(
         name: identity.name,
         own_name: instance.own_name().map(str::to_owned),
         address: instance.address(),
+        port_inside: instance.port_inside(),
         handle: instance.handle().to_owned(),
         extent: instance.extent(),
     };

@@ -17,8 +17,9 @@ pub fn is_own(peer: SocketAddr, here: SocketAddr) -> bool {
 
 /// A socket that its process has closed has no inode, and then the kernel names root as its user.
 fn user_of(table: &[TcpNetEntry], peer: SocketAddr, here: SocketAddr) -> Option<u32> {
-    let socket =
-        table.iter().find(|socket| socket.local_address == peer && socket.remote_address == here)?;
+    let socket = table
+        .iter()
+        .find(|socket| socket.local_address == peer && socket.remote_address == here)?;
     (socket.inode != 0).then_some(socket.uid)
 }
 
