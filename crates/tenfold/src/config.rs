@@ -222,6 +222,11 @@ pub fn body(text: &str, directory: Option<&Path>) -> Result<Vec<u8>, String> {
 }
 
 impl Request {
+    /// `GET /search`, without secrets.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.method, load::without_secrets(&self.path))
+    }
+
     /// The request at an address.
     pub fn target(&self, address: SocketAddr) -> load::Target {
         load::Target {

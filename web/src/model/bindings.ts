@@ -822,7 +822,11 @@ app?: unknown,
 /**
  * The command that measures it again, without secrets. Earlier documents do not tell.
  */
-invocation?: Array<string>, machine: Machine, 
+invocation?: Array<string>, 
+/**
+ * Method and path of what is sent, without secrets. Earlier documents do not tell.
+ */
+request?: string, machine: Machine, 
 /**
  * Limits of each instance.
  */

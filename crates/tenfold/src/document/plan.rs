@@ -35,6 +35,10 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub invocation: Option<Vec<String>>,
+    /// Method and path of what is sent, without secrets. Earlier documents do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub request: Option<String>,
     pub machine: Machine,
     /// Limits of each instance.
     pub limits: Option<Limits>,

@@ -31,6 +31,7 @@ pub fn plan(
         command: experiment.runnable.source.words(),
         app: None,
         invocation: None,
+        request: Some(experiment.workload.request.name()),
         machine: Machine::of(&known.machine),
         limits: Limits::of(&experiment.runnable.app.limits),
         balancer: None,

@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(
             read(&path, None).unwrap().describe(),
             format!(
-                "runs `./app --password '***'`, as {at}/Procfile (web) says, with 1 variable of {at}/.env; PORT=80 gives \
+                "runs `./app --password ***`, as {at}/Procfile (web) says, with 1 variable of {at}/.env; PORT=80 gives \
                  way to a port for each instance"
             )
         );

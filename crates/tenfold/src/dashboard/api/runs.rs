@@ -167,7 +167,7 @@ fn points(kind: &str, document: &str, alike: Vec<Alike>) -> Vec<TrendPoint> {
 #[derive(PartialEq)]
 enum Asked {
     Load { method: String, workload: String, keep_alive: KeepAlive },
-    Plan { goal: Goal, limits: Option<Limits>, balancer: Option<Program> },
+    Plan { request: Option<String>, goal: Goal, limits: Option<Limits>, balancer: Option<Program> },
 }
 
 /// Which program balanced, where it was not Tenfold.
@@ -186,6 +186,7 @@ impl Asked {
         }
         #[derive(Deserialize)]
         struct Plan {
+            request: Option<String>,
             goal: Goal,
             limits: Option<Limits>,
             #[serde(default)]
@@ -197,8 +198,9 @@ impl Asked {
                 Some(Asked::Load { method, workload, keep_alive })
             }
             "plan" => {
-                let Plan { goal, limits, balancer } = serde_json::from_str(document).ok()?;
-                Some(Asked::Plan { goal, limits, balancer })
+                let Plan { request, goal, limits, balancer } =
+                    serde_json::from_str(document).ok()?;
+                Some(Asked::Plan { request, goal, limits, balancer })
             }
             _ => None,
         }
@@ -315,9 +317,12 @@ mod tests {
         let recording = include_str!("../../../../../web/tests/documents/plan.json");
         let mut plan: serde_json::Value = serde_json::from_str(recording).unwrap();
         plan["goal"]["p95_ms"] = 1.0.into();
-        let other = Alike { id: 2, started_at: String::new(), document: plan.to_string() };
-        let same = Alike { id: 1, started_at: String::new(), document: recording.to_owned() };
-        let joined = points("plan", recording, vec![other, same]);
+        let of = |id, document: String| Alike { id, started_at: String::new(), document };
+        let slow = of(3, plan.to_string());
+        plan = serde_json::from_str(recording).unwrap();
+        plan["request"] = "GET /elsewhere".into();
+        let elsewhere = of(2, plan.to_string());
+        let joined = points("plan", recording, vec![slow, elsewhere, of(1, recording.to_owned())]);
         assert_eq!(joined.iter().map(|point| point.id).collect::<Vec<_>>(), [1]);
     }
 }

@@ -69,6 +69,7 @@ fn facts(plan: &Plan) -> Vec<Fact> {
     machine.value = format!("{}, {shared}", machine.value);
     [
         Some(Fact::new("Command", words::shell::line(&plan.command))),
+        plan.request.as_ref().map(|request| Fact::new("Request", request.clone())),
         Some(machine),
         held_to(plan).map(|limits| Fact::new("Limits", limits)),
         behind(plan).map(|balancer| Fact::new("Balancer", balancer)),
