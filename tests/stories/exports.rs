@@ -1,13 +1,15 @@
-//! What a plan exports holds its load: the real nginx and HAProxy with the exported file, in front of the app.
+//! What a plan exports holds its load: instances by the exported units and Procfile, behind the real nginx and HAProxy
+//! with the exported files.
 
-use std::net::SocketAddr;
-use std::path::Path;
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::{Home, alone, eventually, free_address, get, json, said, send};
+use crate::harness::{Home, alone, cannot_run, eventually, free_address, json, said, send};
+use crate::user_manager::UserManager;
 
 /// Ended when the story is over.
 struct Running(Child);
@@ -19,16 +21,25 @@ impl Drop for Running {
     }
 }
 
-fn app() -> String {
-    format!("{}/../../tests/apps/connections/app.py", env!("CARGO_MANIFEST_DIR"))
+fn app() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/apps/connections/app.py")
 }
 
-/// A plan of two instances that found this of idle connections.
-fn plan(home: &Home, idle_connections: &str) {
+/// A plan of two instances of the app, which found this of idle connections.
+fn plan(home: &Home, kind: &str, idle_connections: &str) {
     let recorded =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/recordings/serialized.plan.json");
     let mut plan: Value =
         serde_json::from_str(&std::fs::read_to_string(recorded).unwrap()).unwrap();
+    let app = app().canonicalize().unwrap();
+    let arguments = if kind == "port" { vec!["port", "{port}"] } else { vec![kind] };
+    plan["command"] = json!(["/usr/bin/python3", app]);
+    plan["command"].as_array_mut().unwrap().extend(arguments.into_iter().map(Value::from));
+    plan["app"] = json!({
+        "directory": app.parent(), "env": {}, "env_files": [], "ready_path": null, "ready_timeout_s": 30.0,
+        "grace_s": 10.0, "drain_s": 30.0, "ports": null, "queue_length": 100, "queue_wait_s": 5.0,
+        "response_timeout_s": 60.0
+    });
     plan["probes"] = json!([]);
     plan["started_at"] = json!("2026-11-24T01:02:03.5Z");
     plan["idle_connections"] = json!(idle_connections);
@@ -49,45 +60,69 @@ fn path() -> String {
     std::env::var("PATH").unwrap_or_default() + ":/usr/sbin"
 }
 
+/// What each export of a plan starts serves behind what each starts in front.
 #[test]
-fn exported_balancers_serve_an_app_that_idle_connections_block() {
+fn exports_hold_the_load_of_each_kind_of_app() {
+    let honcho = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.deps/honcho/bin/honcho");
+    if !honcho.exists() {
+        return cannot_run("honcho is not installed: run scripts/deps");
+    }
     let _machine = alone();
-    for (kind, found) in [("one", "blocking"), ("threads", "harmless")] {
+    for (kind, idle_connections) in [
+        ("one", "blocking"),
+        ("request", "harmless"),
+        ("threads", "harmless"),
+        ("pool", "blocking"),
+        ("async", "harmless"),
+        ("slow", "harmless"),
+        ("http10", "harmless"),
+        ("port", "harmless"),
+    ] {
         let home = Home::new();
-        plan(&home, found);
+        plan(&home, kind, idle_connections);
         let first: u16 = free_address().rsplit(':').next().unwrap().parse().unwrap();
         let first = first - first % 100 + 60;
-        let start = |port: u16| {
-            let mut app_command = Command::new("python3");
-            app_command.args([&app(), kind]).env("PORT", port.to_string());
-            Running(app_command.spawn().unwrap())
-        };
-        let _instances = [start(first), start(first + 1)];
-        for port in [first, first + 1] {
-            eventually("it answers", || get(([127, 0, 0, 1], port).into(), "/").is_ok());
-        }
-        for to in ["nginx", "haproxy"] {
-            let listen = free_address();
-            let exported = home.run(&format!(
-                "export plan.json --to {to} -o {to} -n 2 --name shop --first-port {first} --listen {listen}"
-            ));
-            assert!(exported.status.success(), "{}", said(&exported));
-            let folder = home.path().join(to);
-            let mut balancer = Command::new(to);
-            balancer.env("PATH", path());
-            if to == "nginx" {
-                let whole = folder.join("nginx.conf");
-                std::fs::write(&whole, nginx_conf(&folder)).unwrap();
-                balancer.arg("-c").arg(whole);
-            } else {
-                balancer.args(["-db", "-f"]).arg(folder.join("haproxy.cfg"));
+        let listen = free_address();
+        let to = "systemd,procfile,nginx,haproxy";
+        let exported = home.run(&format!(
+            "export plan.json --to {to} -o out -n 2 --name shop --first-port {first} --listen {listen}"
+        ));
+        assert!(exported.status.success(), "{}", said(&exported));
+        let out = home.path().join("out");
+        let ready = || {
+            for port in [first, first + 1] {
+                eventually("it listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
             }
-            let _balancer = Running(balancer.spawn().unwrap());
-            let address: SocketAddr = listen.parse().unwrap();
-            eventually("the balancer answers", || get(address, "/").is_ok());
-            assert_all_served(&home, address, &format!("{kind} behind the exported {to}"));
+        };
+        if let Some(manager) = UserManager::start(&out, &[&app()]) {
+            assert_eq!(manager.ask("start shop.target"), "");
+            ready();
+            assert_serves(&home, "nginx", &listen, &format!("{kind} of systemd behind nginx"));
         }
+        let mut foreman = Command::new(&honcho);
+        foreman.current_dir(&out).args(["start", "-c", "web=2", "-p", &first.to_string()]);
+        let _instances = Running(foreman.spawn().unwrap());
+        ready();
+        assert_serves(&home, "haproxy", &listen, &format!("{kind} of a Procfile behind HAProxy"));
     }
+}
+
+/// The program with its exported file serves at this address.
+fn assert_serves(home: &Home, program: &str, listen: &str, what: &str) {
+    let out = home.path().join("out");
+    let mut balancer = Command::new(program);
+    balancer.env("PATH", path());
+    if program == "nginx" {
+        let whole = home.path().join("nginx.conf");
+        std::fs::write(&whole, nginx_conf(&out, home.path())).unwrap();
+        balancer.arg("-c").arg(whole);
+    } else {
+        balancer.args(["-db", "-f"]).arg(out.join("haproxy.cfg"));
+    }
+    let _balancer = Running(balancer.spawn().unwrap());
+    let address: SocketAddr = listen.parse().unwrap();
+    eventually("the balancer listens", || TcpStream::connect(address).is_ok());
+    assert_all_served(home, address, what);
 }
 
 /// Without a plan the first instance shows it.
@@ -98,19 +133,20 @@ fn other_balancers_close_connections_that_would_block_others() {
         let home = Home::new();
         let up = home.serve(&format!(
             "up -n 2 --balancer {program} --listen 127.0.0.1:0 -- python3 {} one",
-            app()
+            app().display()
         ));
         assert_all_served(&home, up.address, &format!("behind up --balancer {program}"));
     }
 }
 
-fn nginx_conf(folder: &Path) -> String {
+fn nginx_conf(out: &Path, directory: &Path) -> String {
     format!(
         "daemon off; pid {0}/pid; error_log {0}/error.log; worker_processes 1; events {{}}
          http {{
            access_log off; client_body_temp_path {0}/a; proxy_temp_path {0}/b; fastcgi_temp_path {0}/c;
-           uwsgi_temp_path {0}/d; scgi_temp_path {0}/e; include {0}/shop.conf;
+           uwsgi_temp_path {0}/d; scgi_temp_path {0}/e; include {1}/shop.conf;
          }}",
-        folder.display()
+        directory.display(),
+        out.display()
     )
 }
