@@ -236,7 +236,7 @@ fn a_plan_without_a_count_is_refused() {
     let refused = home.run(&format!("export {file} --to nginx"));
     assert_eq!(refused.status.code(), Some(2));
     assert!(said(&refused).contains("gives no count to rely on"), "{}", said(&refused));
-    let told = home.run(&format!("export {file} --to nginx --instances 2"));
+    let told = home.run(&format!("export {file} --to nginx --instances 2 -o -"));
     assert!(said(&told).contains("server 127.0.0.1:4202 "), "{}", said(&told));
     assert_eq!(home.run("export last --to nginx").status.code(), Some(2));
     assert_eq!(home.run("export app.py --to nginx").status.code(), Some(2));

@@ -39,7 +39,7 @@ struct SettingsArguments {
     /// Write a plan as settings of these, several separated by commas
     #[arg(long, value_name = "FORMAT", value_enum, value_delimiter = ',')]
     to: Vec<Format>,
-    /// Write the files into DIR [default: standard output]
+    /// Write the files into DIR [default: -, standard output]
     #[arg(short, long, value_name = "DIR", requires = "to")]
     output: Option<PathBuf>,
     /// Overwrite files that are there already
@@ -117,7 +117,7 @@ impl Arguments {
             return Err(misuse(refusal));
         }
         let files: Vec<Rendered> = to.iter().flat_map(|format| format.render(&settings)).collect();
-        match output {
+        match output.filter(|to| !file::is_standard_output(to)) {
             Some(directory) => save(&files, &directory, force)?,
             None => file::write(&together(&files), Path::new("-"))?,
         }
