@@ -40,7 +40,7 @@ pub enum ErrorKind {
     /// A complete answer with a status from 400 to 499.
     #[serde(rename = "status_4xx")]
     ClientError,
-    /// A complete answer with a status from 500 to 599.
+    /// A complete answer with a status from 500 on. Codes from 600 on are invalid, and count as these (RFC 9110, 15).
     #[serde(rename = "status_5xx")]
     ServerError,
 }
@@ -101,7 +101,7 @@ impl ErrorKind {
     pub fn of_status(status: u16) -> Option<ErrorKind> {
         match status {
             400..=499 => Some(ErrorKind::ClientError),
-            500..=599 => Some(ErrorKind::ServerError),
+            500.. => Some(ErrorKind::ServerError),
             _ => None,
         }
     }

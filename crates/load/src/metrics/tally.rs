@@ -10,7 +10,7 @@ use crate::metrics::sparse_histogram::SparseHistogram;
 use crate::metrics::window_histogram::WindowHistogram;
 
 const FIRST_STATUS: u16 = 100;
-const STATUSES: usize = 500;
+const STATUSES: usize = 900;
 
 /// Counts and times of a part of the measuring. `Times` suits the use: it is quick for an open window, small for
 /// a closed one, and gives percentiles in a sum.

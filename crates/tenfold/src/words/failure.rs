@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 /// others of it did not, as scripts allow, nobody knows which code failed.
 pub fn of_kind(kind: &str, count: u64, statuses: &BTreeMap<u16, u64>) -> Vec<(String, u64)> {
     let Some(class) = class(kind) else { return vec![(kind.to_owned(), count)] };
-    let of_class: Vec<_> = statuses.iter().filter(|(status, _)| **status / 100 == class).collect();
+    // Invalid codes count as 5xx (RFC 9110, 15).
+    let is_of_class = |status: u16| (status / 100).min(5) == class;
+    let of_class: Vec<_> = statuses.iter().filter(|(status, _)| is_of_class(**status)).collect();
     if of_class.iter().map(|(_, n)| **n).sum::<u64>() != count {
         let codes: Vec<String> = of_class.iter().map(|(status, _)| status.to_string()).collect();
         let codes = if codes.is_empty() { format!("{class}xx") } else { codes.join(" or ") };
@@ -44,6 +46,8 @@ mod tests {
         let both = [("status 500".to_owned(), 1), ("status 503".to_owned(), 4)];
         assert_eq!(of("status_5xx", 5), both);
         assert_eq!(of("status_5xx", 3), [("status 500 or 503".to_owned(), 3)]);
+        let odd = BTreeMap::from([(999, 7)]);
+        assert_eq!(of_kind("status_5xx", 7, &odd), [("status 999".to_owned(), 7)]);
         assert_eq!(of("reset", 3), [("reset".to_owned(), 3)]);
         let errors = [("reset", 3), ("status_5xx", 5)];
         assert_eq!(most_frequent(errors.into_iter(), &statuses).unwrap(), "status 503");

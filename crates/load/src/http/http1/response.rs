@@ -246,11 +246,12 @@ fn parse_lines(
 ) -> Result<Option<Head>, Fault> {
     let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut response = httparse::Response::new(&mut []);
-    let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
-        &mut response,
-        lines,
-        &mut headers,
-    );
+    let mut parser = httparse::ParserConfig::default();
+    // A recipient may be lenient about blanks (RFC 9112, 4 and 5.1). Browsers and curl are.
+    parser
+        .allow_multiple_spaces_in_response_status_delimiters(true)
+        .allow_spaces_after_header_name_in_responses(true);
+    let parsed = parser.parse_response_with_uninit_headers(&mut response, lines, &mut headers);
     match parsed {
         Ok(httparse::Status::Complete(length)) => {
             let head = judge_head(&response, length, body)?;
@@ -281,11 +282,12 @@ fn judge_head(
         // Nobody asked for another protocol.
         (101, _) => return Err(Fault::Malformed),
         (100..=199, _) => Framing::Interim,
-        (0..=99 | 600.., _) => return Err(Fault::Malformed),
+        (0..=99 | 1000.., _) => return Err(Fault::Malformed),
         (204 | 304, _) | (_, AnswerBody::Never) => Framing::Empty,
-        _ => fields.framing(one_point_one)?,
+        _ => fields.framing(),
     };
-    let persistent = match (fields.close, one_point_one) {
+    let closes = fields.close || fields.is_faulty(one_point_one);
+    let persistent = match (closes, one_point_one) {
         (true, _) => false,
         (false, true) => true,
         (false, false) => fields.keep_alive,
@@ -366,16 +368,19 @@ impl Fields {
         Ok(())
     }
 
-    fn framing(&self, one_point_one: bool) -> Result<Framing, Fault> {
+    /// A coding overrides a length (RFC 9112, 6.3).
+    fn framing(&self) -> Framing {
         match (&self.transfer, self.content_length) {
-            (Transfer::None, Some(length)) => Ok(Framing::Sized(length)),
-            (Transfer::None, None) => Ok(Framing::UntilClose),
-            // Both at once allow response smuggling. HTTP/1.0 knows no transfer codings.
-            (_, Some(_)) => Err(Fault::Malformed),
-            (_, None) if !one_point_one => Err(Fault::Malformed),
-            (Transfer::Chunked, None) => Ok(Framing::Chunked),
-            (Transfer::Other, None) => Ok(Framing::UntilClose),
+            (Transfer::None, Some(length)) => Framing::Sized(length),
+            (Transfer::Chunked, _) => Framing::Chunked,
+            (Transfer::None | Transfer::Other, _) => Framing::UntilClose,
         }
+    }
+
+    /// Whether another recipient may see the end of the answer elsewhere. Both a coding and a length allow response
+    /// smuggling, and HTTP/1.0 knows no codings. So the connection is not used again (RFC 9112, 6.1).
+    fn is_faulty(&self, one_point_one: bool) -> bool {
+        self.transfer != Transfer::None && (self.content_length.is_some() || !one_point_one)
     }
 }
 
