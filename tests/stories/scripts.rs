@@ -101,7 +101,7 @@ scenarios:
     let failures = std::fs::read_to_string(home.path().join("r_failures.csv")).unwrap();
     let rows: Vec<_> = failures.lines().map(|row| row.rsplitn(3, ',').last().unwrap()).collect();
     let wanted =
-        ["Method,Name,Error,Occurrences", "GET,gone,status_4xx,1", "POST,/missing,status_4xx,1"];
+        ["Method,Name,Error,Occurrences", "GET,gone,status 404,1", "POST,/missing,status 404,1"];
     assert_eq!(rows, wanted, "{}", said(&output));
 }
 

@@ -45,8 +45,8 @@ pub enum ErrorKind {
     ServerError,
 }
 
-/// How a request failed: the kind, and the status if there was a whole answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// How a request failed: the kind, and the status if there was a whole answer. The text form names the status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Failed {
     /// The kind.
     pub kind: ErrorKind,
@@ -144,6 +144,15 @@ impl ErrorKind {
             self,
             ErrorKind::Reset | ErrorKind::ClosedEarly | ErrorKind::Malformed | ErrorKind::GoAway
         )
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.status {
+            Some(status) => write!(f, "status {status}"),
+            None => self.kind.fmt(f),
+        }
     }
 }
 

@@ -421,7 +421,7 @@ fn figures(
         resources: errors.get(&ErrorKind::Resources).copied().unwrap_or(0),
         ports: errors.get(&ErrorKind::Ports).copied().unwrap_or(0),
         handshake_failure: threads.iter().find_map(|thread| thread.handshake_failure.clone()),
-        most_errors: errors.iter().max_by_key(|(_, count)| **count).map(|(kind, _)| *kind),
+        most_errors: tally.failures().max_by_key(|(_, met)| met.count).map(|(failed, _)| failed),
         engine_failures: threads
             .iter()
             .filter_map(|thread| match &thread.state {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::clock::time::SECOND;
-use crate::error::kind::ErrorKind;
+use crate::error::kind::{ErrorKind, Failed};
 use crate::metrics::histogram::Histogram;
 use crate::verdict::littles_law::LittlesLaw;
 use crate::verdict::reason::Reason;
@@ -96,7 +96,8 @@ pub(crate) struct RunFigures {
     pub(crate) max_errors: f64,
     pub(crate) resources: u64,
     pub(crate) ports: u64,
-    pub(crate) most_errors: Option<ErrorKind>,
+    /// The most frequent failure.
+    pub(crate) most_errors: Option<Failed>,
     /// Why the first TLS handshake that failed did.
     pub(crate) handshake_failure: Option<String>,
     pub(crate) engine_failures: Vec<String>,
@@ -219,7 +220,10 @@ impl RunFigures {
         let succeeded = self.requests - self.failed;
         let ratio = self.failed as f64 / self.requests.max(1) as f64;
         let most = self.most_errors;
-        let why = self.handshake_failure.clone().filter(|_| most == Some(ErrorKind::Tls));
+        let why = self
+            .handshake_failure
+            .clone()
+            .filter(|_| most.is_some_and(|most| most.kind == ErrorKind::Tls));
         match (succeeded, most) {
             (0, _) => Some(Reason::NoSuccess { requests: self.requests, most, why }),
             (_, Some(most)) if ratio > self.max_errors.max(ERRORS_SUSPECT) => {
@@ -263,6 +267,10 @@ mod tests {
         }
     }
 
+    fn failed_by(kind: ErrorKind) -> Failed {
+        Failed { kind, status: None }
+    }
+
     fn judge(change: impl FnOnce(&mut RunFigures)) -> (Verdict, Vec<Reason>) {
         let mut figures = good();
         change(&mut figures);
@@ -289,12 +297,12 @@ mod tests {
             assert_eq!(verdict(&|e| e.taken_up = sent), wanted, "sent {sent}");
         }
         for (failed, wanted) in [(9, Valid), (11, Suspect), (1000, Invalid)] {
-            let most = Some(ErrorKind::Timeout);
+            let most = Some(failed_by(ErrorKind::Timeout));
             let change = |e: &mut RunFigures| (e.failed, e.most_errors) = (failed, most);
             assert_eq!(verdict(&change), wanted, "failed {failed}");
         }
         for (failed, wanted) in [(49, Valid), (51, Suspect), (1000, Invalid)] {
-            let most = Some(ErrorKind::ServerError);
+            let most = Some(failed_by(ErrorKind::ServerError));
             let change =
                 |e: &mut RunFigures| (e.failed, e.most_errors, e.max_errors) = (failed, most, 0.05);
             assert_eq!(verdict(&change), wanted, "failed {failed} where 5 % may");
@@ -351,10 +359,10 @@ mod tests {
     fn the_reason_of_a_failed_handshake_is_given_if_it_is_the_main_error() {
         let has_reason = |most: ErrorKind| {
             let (_, reasons) = judge(|e| {
-                (e.failed, e.most_errors) = (1000, Some(most));
+                (e.failed, e.most_errors) = (1000, Some(failed_by(most)));
                 e.handshake_failure = Some("it has expired; renew it".into());
             });
-            reasons[0].to_string().contains("succeeded; it has expired; renew it")
+            reasons[0].to_string().contains("failed with tls; it has expired; renew it")
         };
         assert!(has_reason(ErrorKind::Tls) && !has_reason(ErrorKind::Timeout));
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::error::kind::ErrorKind;
+use crate::error::kind::{ErrorKind, Failed};
 use crate::verdict::steady_state::Series;
 
 /// Something that is wrong with a run's numbers. Its text is one sentence with the remedy.
@@ -67,8 +67,8 @@ pub enum Reason {
     NoSuccess {
         /// Requests that ended.
         requests: u64,
-        /// The most frequent kind of failure.
-        most: Option<ErrorKind>,
+        /// The most frequent failure.
+        most: Option<Failed>,
         /// Why, and what to do, if more is known than the kind.
         why: Option<String>,
     },
@@ -84,8 +84,8 @@ pub enum Reason {
     ManyErrors {
         /// Failed over ended.
         ratio: f64,
-        /// The most frequent kind.
-        most: ErrorKind,
+        /// The most frequent failure.
+        most: Failed,
         /// Why, and what to do, where more is known than the kind.
         why: Option<String>,
     },
@@ -184,8 +184,13 @@ impl Reason {
             Reason::NoSuccess { requests: 0, .. } => {
                 "no request ended while it was measured".to_owned()
             }
-            Reason::NoSuccess { requests: 1, .. } => "the one request failed".to_owned(),
-            Reason::NoSuccess { requests, .. } => {
+            Reason::NoSuccess { requests: 1, most: Some(most), .. } => {
+                format!("the one request failed with {most}")
+            }
+            Reason::NoSuccess { requests, most: Some(most), .. } => {
+                format!("none of the {requests} requests succeeded: most failed with {most}")
+            }
+            Reason::NoSuccess { requests, most: None, .. } => {
                 format!("none of the {requests} requests succeeded")
             }
             Reason::SessionsFailed { ratio, most } => format!(
@@ -259,7 +264,7 @@ impl Reason {
             }
             Reason::NoSuccess { requests: 0, .. } => "measure longer, or raise the timeout",
             Reason::NoSuccess { most, why, .. } => {
-                why.as_deref().unwrap_or_else(|| where_to_look(*most))
+                why.as_deref().unwrap_or_else(|| where_to_look(most.map(|most| most.kind)))
             }
             Reason::SessionsFailed { .. } => {
                 "run the script with one session and look at the answers"

@@ -107,7 +107,7 @@ impl View {
         let motion = Motion::of(present, order.length);
         let recent = last(&report.windows, CHART);
         let mut errors: Vec<(String, u64)> =
-            report.errors.iter().map(|(kind, n)| (kind.to_string(), *n)).collect();
+            report.failures.iter().map(|(failed, (n, _))| (failed.to_string(), *n)).collect();
         errors.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
         View {
             target: order.target.clone(),

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::document::load::Failure;
+
 /// What failed under a kind's name, as in `status 503`, with the count of each. Where answers of a class failed and
 /// others of it did not, as scripts allow, nobody knows which code failed.
 pub fn of_kind(kind: &str, count: u64, statuses: &BTreeMap<u16, u64>) -> Vec<(String, u64)> {
@@ -15,6 +17,11 @@ pub fn of_kind(kind: &str, count: u64, statuses: &BTreeMap<u16, u64>) -> Vec<(St
         return vec![(format!("status {codes}"), count)];
     }
     of_class.into_iter().map(|(status, n)| (format!("status {status}"), *n)).collect()
+}
+
+/// A failure of one kind of request.
+pub fn name(failure: &Failure) -> String {
+    failure.status.map_or_else(|| failure.error.clone(), |status| format!("status {status}"))
 }
 
 /// The most frequent of them.

@@ -26,6 +26,7 @@ use crate::document::load::Failure;
 use crate::document::times::times;
 use crate::report::page::summary::Statistics;
 use crate::service::access::require_no_page;
+use crate::words;
 
 /// Locust changes something by GET, which no page of a browser may do here.
 pub fn routes() -> OpenApiRouter<Arc<Dashboard>> {
@@ -303,7 +304,7 @@ fn error(failure: &Failure) -> Value {
     json!({
         "method": failure.method,
         "name": failure.name,
-        "error": failure.error,
+        "error": words::failure::name(failure),
         "occurrences": failure.occurrences,
         "first_seen": seconds(&failure.first_seen),
         "last_seen": seconds(&failure.last_seen),

@@ -11,6 +11,7 @@ use http::Uri;
 
 use crate::document::load::Document;
 use crate::document::load::{Named, Stage, Window};
+use crate::words;
 
 const PERCENTS: [(&str, f64); 11] = [
     ("50%", 50.0),
@@ -170,7 +171,7 @@ fn failures(document: &Document) -> anyhow::Result<String> {
         vec![
             failure.method.clone(),
             short(&failure.name, &document.target),
-            failure.error.clone(),
+            words::failure::name(failure),
             failure.occurrences.to_string(),
             whole_seconds(failure.first_seen.as_deref()),
             whole_seconds(failure.last_seen.as_deref()),
