@@ -59,7 +59,7 @@ pub enum Server {
     Scheduled(fn(Nanos, u64) -> Nanos),
     /// Refuses connections.
     Refusing,
-    /// Accepts connections and closes them.
+    /// Reads requests and closes the connection.
     Dropping,
     /// Never answers.
     Silent,
@@ -226,7 +226,11 @@ impl Sim {
             }
             match news {
                 News::Bytes(bytes) => self.generator.received(id, bytes, at),
-                News::Close => self.generator.lost(id, Disconnect::Close, at),
+                News::Close => {
+                    let reads = matches!(self.server, Server::Dropping);
+                    let loss = if reads { Disconnect::Close } else { Disconnect::ClosedBefore };
+                    self.generator.lost(id, loss, at);
+                }
             }
             self.act();
         }

@@ -563,6 +563,11 @@ requests_sent: number | null,
  */
 requests_unanswered: number | null, 
 /**
+ * How often requests went out again, because the target had closed a kept connection before they came. Earlier
+ * documents do not tell.
+ */
+requests_repeated?: number, 
+/**
  * Arrivals came faster than the target answered: the percentiles are lower bounds.
  */
 overloaded: boolean, 

@@ -4,6 +4,7 @@
 //! epoll, each takes two. They differ only in cost: every test of the engine runs on both.
 
 mod dialer;
+mod ending;
 mod epoll;
 mod ring;
 mod transport;

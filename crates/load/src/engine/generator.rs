@@ -434,6 +434,7 @@ impl Generator {
         if let Some(sent) = sent {
             self.recorder.recalled(sent);
         }
+        self.recorder.repeated();
         self.actions.open(id);
     }
 

@@ -9,7 +9,7 @@ use crate::error::kind::ErrorKind;
 use crate::http::http1::connection::{ConnectionState, Disconnect};
 use crate::http::http2::connection::{Capacity, Http2Connection, Liveness, StreamEvent};
 use crate::http::http2::message::Message;
-use crate::http::request::{KeepAlive, Repeat};
+use crate::http::request::KeepAlive;
 
 /// The streams of one thread on the connections that they share. Slot `i` always belongs to group `i / streams`.
 /// A group has one connection, and more only while the server shuts an earlier one down.
@@ -203,18 +203,14 @@ impl Multiplexer {
         let State::Open(session) = &mut self.links[id as usize].state else {
             return;
         };
-        let (kind, forgiven) = match (session.closing_event(), loss) {
-            (Some(StreamEvent::Failed(kind)), _) => (kind, false),
-            (_, Disconnect::Close) => (ErrorKind::ClosedEarly, session.answers > 0),
-            (_, Disconnect::Reset) => (ErrorKind::Reset, session.answers > 0),
+        // Only GOAWAY says which streams the server has not processed (RFC 9113, 8.7). They have ended already.
+        let kind = match (session.closing_event(), loss) {
+            (Some(StreamEvent::Failed(kind)), _) => kind,
+            (_, Disconnect::Close | Disconnect::ClosedBefore) => ErrorKind::ClosedEarly,
+            (_, Disconnect::Reset) => ErrorKind::Reset,
         };
-        // As in HTTP/1.1, a server may close a connection in the moment in which it is used again.
-        let repeats = forgiven && self.message.repeat == Repeat::Allowed;
-        let event = |place| match repeats && session.is_untouched(place) {
-            true => (place, StreamEvent::Unprocessed),
-            false => (place, StreamEvent::Failed(kind)),
-        };
-        let ended: Vec<(u32, StreamEvent)> = session.live_places().map(event).collect();
+        let failed = |place| (place, StreamEvent::Failed(kind));
+        let ended: Vec<(u32, StreamEvent)> = session.live_places().map(failed).collect();
         self.close(id, &ended, now);
     }
 

@@ -242,6 +242,13 @@ impl Recorder {
         }
     }
 
+    /// A request has to go out again.
+    pub(crate) fn repeated(&mut self) {
+        if let Some((tally, _)) = self.open() {
+            tally.repeated += 1;
+        }
+    }
+
     pub(crate) fn bytes(&mut self, count: u64) {
         if let Some((tally, window)) = self.open() {
             tally.bytes += count;

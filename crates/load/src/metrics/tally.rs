@@ -36,6 +36,8 @@ pub(crate) struct Tally<Times = Histogram> {
     pub(crate) late: u64,
     pub(crate) connections_opened: u64,
     pub(crate) reconnects: u64,
+    /// How often requests went out again, because a used connection was closed before they came.
+    pub(crate) repeated: u64,
     /// From the beginning of a connection to the first request on it.
     pub(crate) connect: Times,
     pub(crate) response: Times,
@@ -67,6 +69,7 @@ impl<Times: Default> Default for Tally<Times> {
             late: 0,
             connections_opened: 0,
             reconnects: 0,
+            repeated: 0,
             connect: Times::default(),
             response: Times::default(),
             service: Times::default(),
@@ -143,6 +146,7 @@ impl<Times> Tally<Times> {
         self.late += other.late;
         self.connections_opened += other.connections_opened;
         self.reconnects += other.reconnects;
+        self.repeated += other.repeated;
     }
 
     fn clear_counts(&mut self) {
@@ -159,6 +163,7 @@ impl<Times> Tally<Times> {
         self.late = 0;
         self.connections_opened = 0;
         self.reconnects = 0;
+        self.repeated = 0;
     }
 
     /// Statuses that were seen, with their counts.

@@ -103,6 +103,8 @@ pub struct Report {
     /// Idle connections that the server had closed and that were opened again without an error, including those of
     /// the warm-up.
     pub reconnects: u64,
+    /// How often requests went out again, because the server had closed a kept connection before they came.
+    pub repeated: u64,
     /// Whether the numbers can be trusted.
     pub verdict: Verdict,
     /// All reasons for the verdict; empty if it is valid.
@@ -354,6 +356,7 @@ impl Report {
             run_wait_seconds: waits.map(|w| w.iter().sum::<Nanos>() as f64 / SECOND as f64),
             connections_opened: whole.connections_opened,
             reconnects: whole.reconnects,
+            repeated: tally.repeated,
             verdict: Verdict::of(&reasons),
             reasons,
             windows: windows.iter().map(|w| w.publish(context.since, warm_up.at)).collect(),
@@ -414,6 +417,7 @@ fn figures(
         waited: tally.waited,
         dropped: tally.dropped,
         late: tally.late,
+        repeated: tally.repeated,
         connection_limit: context.connection_limit,
         requests: tally.requests,
         failed: errors.values().sum(),

@@ -65,6 +65,10 @@ const LATE_SUSPECT: f64 = 0.01;
 const DROPPED_SUSPECT: f64 = 0.01;
 const UNANSWERED_SUSPECT: f64 = 0.01;
 
+/// The share of requests that go out again at which p99 changes. Servers that count requests close a connection after
+/// 100 of them or more.
+const REPEATED_SUSPECT: f64 = 0.01;
+
 /// A ramp that takes a larger share of a run is not cut, because too little would be left.
 const RAMP_SUSPECT: f64 = 0.5;
 
@@ -85,6 +89,7 @@ pub(crate) struct RunFigures {
     pub(crate) waited: u64,
     pub(crate) dropped: u64,
     pub(crate) late: u64,
+    pub(crate) repeated: u64,
     pub(crate) steadiness: Steadiness,
     pub(crate) littles_law: Option<LittlesLaw>,
     pub(crate) unanswered: Option<Unanswered>,
@@ -120,6 +125,7 @@ impl Reason {
             | Reason::GeneratorWaited { .. }
             | Reason::ConnectionsExhausted { .. }
             | Reason::PaceNotHeld { .. }
+            | Reason::ManyRepeated { .. }
             | Reason::ArrivalsDropped { .. }
             | Reason::Unanswered { .. }
             | Reason::UsersComing { .. }
@@ -196,6 +202,9 @@ impl RunFigures {
         let dropped = share(self.dropped, self.dropped + self.due);
         let dropped =
             (dropped > DROPPED_SUSPECT).then_some(Reason::ArrivalsDropped { ratio: dropped });
+        let repeated = share(self.repeated, self.requests);
+        let repeated =
+            (repeated > REPEATED_SUSPECT).then_some(Reason::ManyRepeated { ratio: repeated });
         let changing = match self.steadiness {
             Steadiness::Never { series, early, late } => {
                 Some(Reason::NotSteady { series, early, late })
@@ -213,7 +222,7 @@ impl RunFigures {
         let coming = self.ramp.filter(|ramp| ramp.share > RAMP_SUSPECT);
         let coming =
             coming.map(|Ramp { came, wanted, share }| Reason::UsersComing { came, wanted, share });
-        [coming, late, dropped, hung, changing, books].into_iter().flatten()
+        [coming, late, dropped, repeated, hung, changing, books].into_iter().flatten()
     }
 
     fn about_the_answers(&self) -> Option<Reason> {
@@ -331,6 +340,7 @@ mod tests {
         for (count, wanted) in [(9, Valid), (11, Suspect)] {
             assert_eq!(verdict(&|e| e.late = count), wanted, "late {count}");
             assert_eq!(verdict(&|e| e.dropped = count), wanted, "dropped {count}");
+            assert_eq!(verdict(&|e| e.repeated = count), wanted, "repeated {count}");
         }
         for (derived, wanted) in [(9.6, Valid), (10.4, Valid), (9.4, Suspect), (10.6, Suspect)] {
             let little = Some(LittlesLaw { counted: 10.0, derived, ends: 0.0 });

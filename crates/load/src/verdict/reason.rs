@@ -94,6 +94,11 @@ pub enum Reason {
         /// Late over due.
         ratio: f64,
     },
+    /// Requests went out again, because the server had closed their connections before they came.
+    ManyRepeated {
+        /// How often that was, over requests that ended.
+        ratio: f64,
+    },
     /// Arrivals were dropped because the limit of their phase was reached.
     ArrivalsDropped {
         /// Turned away over all.
@@ -208,6 +213,11 @@ impl Reason {
                  the users' pace",
                 ratio * 100.0
             ),
+            Reason::ManyRepeated { ratio } => format!(
+                "{:.1} % of the requests were sent twice, because the target closed kept connections \
+                 without reading them",
+                ratio * 100.0
+            ),
             Reason::ArrivalsDropped { ratio } => format!(
                 "{:.1} % of the arrivals were dropped because the limit of requests in the system was reached",
                 ratio * 100.0
@@ -273,6 +283,10 @@ impl Reason {
                 why.as_deref().unwrap_or("find the cause in the target's log, or lower the load")
             }
             Reason::PaceNotHeld { .. } => "give more users or a longer pace",
+            Reason::ManyRepeated { .. } => {
+                "look for restarts in the target's log, let it keep idle connections for longer, or open one a request \
+                 (--no-keep-alive)"
+            }
             Reason::ArrivalsDropped { .. } => {
                 "allow more of them (--max-in-system, a phase's maxVusers), or lower the rate"
             }

@@ -67,6 +67,11 @@ pub struct Document {
     pub requests_sent: Option<u64>,
     /// Requests under way when the run ended, which are in no percentile.
     pub requests_unanswered: Option<u64>,
+    /// How often requests went out again, because the target had closed a kept connection before they came. Earlier
+    /// documents do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub requests_repeated: Option<u64>,
     /// Arrivals came faster than the target answered: the percentiles are lower bounds.
     pub overloaded: bool,
     /// What the overloaded target was offered in the whole run, until the arrivals were over.
@@ -305,6 +310,7 @@ impl Document {
             requests_offered: Some(report.due),
             requests_sent: Some(report.sent),
             requests_unanswered: Some(report.unanswered),
+            requests_repeated: Some(report.repeated),
             overloaded: report.is_overloaded(),
             overload: report.overload.map(Overload::from),
             dropped: report.dropped,

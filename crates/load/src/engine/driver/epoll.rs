@@ -10,6 +10,7 @@ use socket2::Socket;
 use std::os::fd::OwnedFd;
 
 use super::dialer::Dialer;
+use super::ending::at_end_of_stream;
 use super::transport::Transport;
 use super::{ACTIONS_PER_TURN, OPENINGS_PER_TURN};
 use crate::clock::time::{Clock, Nanos, Timer};
@@ -62,6 +63,8 @@ enum Link {
     #[default]
     Connecting,
     Open,
+    /// A send has failed. So the end of the stream is an error.
+    Broken,
 }
 
 impl Epoll {
@@ -254,6 +257,7 @@ impl Driver {
                 Err(_) => {
                     // The server may have answered before it closed the connection.
                     let now = self.epoll.clock.now();
+                    self.places[id as usize].link = Link::Broken;
                     self.read(id, true, now);
                     if self.transport.reads(id) {
                         self.transport.lost(id, Disconnect::Reset, now);
@@ -267,15 +271,19 @@ impl Driver {
     /// Reads what is there. A short read has emptied the socket, unless its end follows. This saves a read that
     /// would return nothing.
     fn read(&mut self, id: u32, ended: bool, arrived: Nanos) {
-        let Some(socket) = &self.places[id as usize].socket else {
+        let Place { socket: Some(socket), link, .. } = &self.places[id as usize] else {
             return;
+        };
+        let ending = || match link {
+            Link::Broken => Disconnect::Reset,
+            _ => at_end_of_stream(socket),
         };
         let mut now = arrived;
         while self.transport.reads(id) {
             match recv(socket, &mut *self.buffer, RecvFlags::empty()) {
-                Ok((0, _)) => self.transport.lost(id, Disconnect::Close, now),
+                Ok((0, _)) => self.transport.lost(id, ending(), now),
                 Ok((count, _)) => {
-                    self.transport.received(id, &mut self.buffer[..count], now);
+                    self.transport.received(id, &mut self.buffer[..count], now, ending);
                     if count < self.buffer.len() && !ended {
                         break;
                     }

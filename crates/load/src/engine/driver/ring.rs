@@ -1,4 +1,4 @@
-//! The ring itself: the one place of this crate with `unsafe`.
+//! The ring itself: but for one question to a socket (`ending.rs`), the one place of this crate with `unsafe`.
 //!
 //! io_uring reads and writes memory after a call has returned. So all memory that the kernel knows belongs to
 //! the [`Ring`]: addresses, the bytes of requests, the buffers of answers. It is released when the kernel has
@@ -67,6 +67,13 @@ pub(super) enum More {
 pub(super) struct Filled {
     buffer: Option<u16>,
     length: usize,
+}
+
+impl Filled {
+    /// Nothing was received, because the stream has ended.
+    pub(super) fn is_end(&self) -> bool {
+        self.length == 0
+    }
 }
 
 /// What became of a request to send.
@@ -246,9 +253,7 @@ impl Ring {
     /// kernel's own reference to it until it ends.
     pub(super) fn forget(&mut self, slot: u32) -> io::Result<()> {
         // Requests to the kernel name the socket by its number, which another one may get soon.
-        if !self.io.submission().is_empty() {
-            self.submit()?;
-        }
+        self.submit_all()?;
         self.set_registered(slot, -1)
     }
 
@@ -268,6 +273,11 @@ impl Ring {
             }
         }
         Ok(())
+    }
+
+    /// Submits what was asked for, if anything was.
+    pub(super) fn submit_all(&mut self) -> io::Result<()> {
+        if self.io.submission().is_empty() { Ok(()) } else { self.submit() }
     }
 
     /// Submits what was asked for, without waiting.

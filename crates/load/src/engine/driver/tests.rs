@@ -280,3 +280,5 @@ fn a_name_with_two_families_is_reached_by_the_one_that_accepts() {
         }
     }
 }
+
+mod closing;

@@ -98,8 +98,14 @@ impl Transport {
         }
     }
 
-    /// Bytes from the socket.
-    pub(super) fn received(&mut self, id: u32, bytes: &mut [u8], now: Nanos) {
+    /// Bytes from the socket. `ending` says how the socket has ended, should TLS say that it has.
+    pub(super) fn received(
+        &mut self,
+        id: u32,
+        bytes: &mut [u8],
+        now: Nanos,
+        ending: impl Fn() -> Disconnect,
+    ) {
         let http = &mut self.worker.http;
         let Some(tls) = &mut self.tls else {
             // A connection that is about to be closed receives nothing more.
@@ -136,7 +142,7 @@ impl Transport {
             (Ok(()), TlsState::Handshaking, TlsState::Closed) => {
                 self.shake_failed(id, ErrorKind::Tls, None, now);
             }
-            (Ok(()), TlsState::Open, TlsState::Closed) => http.lost(id, Disconnect::Close, now),
+            (Ok(()), TlsState::Open, TlsState::Closed) => http.lost(id, ending(), now),
             _ => {}
         }
     }

@@ -12,6 +12,7 @@ use socket2::Socket;
 use std::os::fd::AsFd;
 
 use super::dialer::Dialer;
+use super::ending::at_end_of_stream;
 use super::ring::{Completion, Filled, Key, More, Ring, Sending};
 use super::transport::Transport;
 use super::{ACTIONS_PER_TURN, OPENINGS_PER_TURN};
@@ -81,6 +82,16 @@ enum Outgoing {
     Asked,
 }
 
+impl Place {
+    /// How its socket has ended.
+    fn ending(&self) -> Disconnect {
+        match &self.socket {
+            Some(socket) if self.link != Link::Broken => at_end_of_stream(socket),
+            _ => Disconnect::Reset,
+        }
+    }
+}
+
 impl Uring {
     pub(crate) fn new(
         clock: Clock,
@@ -126,7 +137,7 @@ impl Driver {
             // the handling of one connection to the times of the next.
             let arrived = self.clock.now();
             while let Some(completion) = self.ring.next() {
-                let id = self.complete(completion, arrived);
+                let id = self.complete(completion, arrived)?;
                 // A request that follows the end of a handshake goes out together with it.
                 self.act()?;
                 if let Some(id) = id.filter(|id| self.transport.owes(*id)) {
@@ -251,13 +262,13 @@ impl Driver {
     }
 
     /// Returns the slot of the completion.
-    fn complete(&mut self, completion: Completion, arrived: Nanos) -> Option<u32> {
+    fn complete(&mut self, completion: Completion, arrived: Nanos) -> io::Result<Option<u32>> {
         let key = match completion {
             Completion::Woken(more) => {
                 if more == More::Done {
                     self.ring.watch(self.waker.as_fd());
                 }
-                return None;
+                return Ok(None);
             }
             Completion::Connected(key, result) => {
                 if self.is_current(key) {
@@ -272,11 +283,11 @@ impl Driver {
                 key
             }
             Completion::Received(key, result, more) => {
-                self.received(key, result, more, arrived);
+                self.received(key, result, more, arrived)?;
                 key
             }
         };
-        Some(key.slot())
+        Ok(Some(key.slot()))
     }
 
     fn connected(&mut self, key: Key, result: Result<(), Errno>, now: Nanos) {
@@ -314,17 +325,28 @@ impl Driver {
         }
     }
 
-    fn received(&mut self, key: Key, result: Result<Filled, Errno>, more: More, now: Nanos) {
+    fn received(
+        &mut self,
+        key: Key,
+        result: Result<Filled, Errno>,
+        more: More,
+        now: Nanos,
+    ) -> io::Result<()> {
         let id = key.slot();
         let current = self.is_current(key);
         match result {
+            Ok(filled) if current && filled.is_end() => {
+                // What an end means depends on what was sent, so everything must be.
+                self.ring.submit_all()?;
+                let loss = self.places[id as usize].ending();
+                self.lost(id, loss, now);
+                self.ring.give_back(filled);
+            }
             Ok(filled) => {
-                let bytes = self.ring.bytes(&filled);
-                if current && bytes.is_empty() {
-                    let broken = self.places[id as usize].link == Link::Broken;
-                    self.lost(id, if broken { Disconnect::Reset } else { Disconnect::Close }, now);
-                } else if current {
-                    self.transport.received(id, bytes, now);
+                if current {
+                    let bytes = self.ring.bytes(&filled);
+                    let place = &self.places[id as usize];
+                    self.transport.received(id, bytes, now, || place.ending());
                 }
                 self.ring.give_back(filled);
             }
@@ -339,6 +361,7 @@ impl Driver {
                 self.ring.receive(key, socket);
             }
         }
+        Ok(())
     }
 
     fn lost(&mut self, id: u32, loss: Disconnect, now: Nanos) {

@@ -41,8 +41,8 @@ pub(crate) enum Event {
     Answered(Answer),
     /// The request has failed, and the connection is unusable.
     Failed(ErrorKind),
-    /// The connection is gone, but the request may go out again on a new one. The server closed an idle connection
-    /// in the moment in which it was used again.
+    /// The connection is gone, but the request may go out again on a new one. The server had closed the connection
+    /// before the request came, or did not read it.
     Repeat,
     /// The connection is gone while it had no request.
     LostIdle,
@@ -51,9 +51,12 @@ pub(crate) enum Event {
 /// How a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Disconnect {
-    /// The server closed it in good order.
+    /// The server closed it in good order, and had received all that was sent.
     Close,
-    /// It was reset or broke in another way.
+    /// The server had closed it before what was sent last came.
+    ClosedBefore,
+    /// It was reset or broke in another way. A server that closes a connection with bytes that it has not read resets
+    /// it.
     Reset,
 }
 
@@ -156,18 +159,20 @@ impl Connection {
     /// The connection has ended on the server's side.
     pub(crate) fn lost(&mut self, loss: Disconnect, request: &PreparedRequest) -> Event {
         let kind = match loss {
-            Disconnect::Close => ErrorKind::ClosedEarly,
+            Disconnect::Close | Disconnect::ClosedBefore => ErrorKind::ClosedEarly,
             Disconnect::Reset => ErrorKind::Reset,
         };
         if !self.carries_request() {
             return self.lost_idle(kind);
         }
-        let repeats =
-            self.answers > 0 && self.reader.is_untouched() && request.repeat == Repeat::Allowed;
+        let repeats = loss != Disconnect::Close
+            && self.answers > 0
+            && self.reader.is_untouched()
+            && request.repeat == Repeat::Allowed;
         self.close();
         match (loss, self.reader.close()) {
             _ if repeats => Event::Repeat,
-            (Disconnect::Close, Some(answer)) => Event::Answered(answer),
+            (Disconnect::Close | Disconnect::ClosedBefore, Some(answer)) => Event::Answered(answer),
             _ => Event::Failed(kind),
         }
     }

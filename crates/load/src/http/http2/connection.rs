@@ -139,11 +139,6 @@ impl Http2Connection {
         !matches!(self.places[place as usize].stream, Stream::None)
     }
 
-    /// Whether not a byte of this stream's answer has arrived.
-    pub(crate) fn is_untouched(&self, place: u32) -> bool {
-        !matches!(self.places[place as usize].stream, Stream::Answering { .. })
-    }
-
     /// Takes no more streams. Those under way may end.
     pub(crate) fn shut(&mut self) {
         self.capacity = Capacity::Shut;

@@ -4,14 +4,13 @@ use bytes::Bytes;
 use http::header::{HOST, HeaderName, HeaderValue};
 use http::{Method, Request, Uri, Version};
 
-use crate::http::request::{PreparedRequest, Repeat};
+use crate::http::request::PreparedRequest;
 
 /// A request that is built once and sent many times.
 #[derive(Debug, Clone)]
 pub(crate) struct Message {
     pub(crate) head: Request<()>,
     pub(crate) body: Bytes,
-    pub(crate) repeat: Repeat,
 }
 
 const OF_CONNECTIONS: [&str; 6] =
@@ -43,7 +42,7 @@ impl Message {
             }
         }
         let body = Bytes::copy_from_slice(&request.bytes[length..]);
-        Some(Message { head, body, repeat: request.repeat })
+        Some(Message { head, body })
     }
 }
 
@@ -66,6 +65,5 @@ mod tests {
         let names: Vec<&str> = message.head.headers().keys().map(HeaderName::as_str).collect();
         assert_eq!(names, ["user-agent", "accept", "content-length", "x-a"]);
         assert_eq!(message.body, "x=1");
-        assert_eq!(message.repeat, Repeat::Forbidden);
     }
 }

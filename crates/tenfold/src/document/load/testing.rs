@@ -73,6 +73,7 @@ pub fn document() -> Document {
         requests_offered: Some(104),
         requests_sent: Some(104),
         requests_unanswered: Some(0),
+        requests_repeated: Some(0),
         overloaded: false,
         overload: None,
         dropped: 0,

@@ -99,6 +99,12 @@ pub fn outcomes(document: &Document) -> Vec<String> {
     let statuses = statuses.filter(|(name, _)| failures.iter().all(|(failed, _)| failed != name));
     let statuses: Vec<String> = statuses.map(|(name, n)| format!("{name}: {n}")).collect();
     let failures = failures.into_iter().map(|(name, n)| format!("{name}: {n} failed"));
+    let repeated = document.requests_repeated.filter(|count| *count > 0).map(|count| {
+        format!(
+            "{} went out again, as the target had closed a kept connection",
+            counted(count, "request")
+        )
+    });
     let dropped = (document.dropped > 0)
         .then(|| format!("{} arrivals dropped: too many were under way", document.dropped));
     let late = (document.late > 0)
@@ -107,6 +113,7 @@ pub fn outcomes(document: &Document) -> Vec<String> {
         .into_iter()
         .chain(failures)
         .chain(asked_again(document))
+        .chain(repeated)
         .chain(dropped)
         .chain(late)
         .collect()

@@ -71,7 +71,7 @@ fn an_answer_before_the_whole_request_ends_the_connection() {
 }
 
 #[test]
-fn only_an_untouched_request_on_a_used_connection_is_repeated() {
+fn only_an_unread_request_on_a_used_connection_is_repeated() {
     let used = |method| {
         let request = request(method);
         let mut connection = open();
@@ -83,11 +83,15 @@ fn only_an_untouched_request_on_a_used_connection_is_repeated() {
     let (mut connection, get) = used("GET");
     assert_eq!(connection.lost(Disconnect::Reset, &get), Event::Repeat);
     let (mut connection, get) = used("GET");
-    connection.received(b"H", &get, &mut Ignore);
+    assert_eq!(connection.lost(Disconnect::ClosedBefore, &get), Event::Repeat);
     let early = Event::Failed(ErrorKind::ClosedEarly);
-    assert_eq!(connection.lost(Disconnect::Close, &get), early);
+    let (mut connection, get) = used("GET");
+    assert_eq!(connection.lost(Disconnect::Close, &get), early, "the server has read it");
+    let (mut connection, get) = used("GET");
+    connection.received(b"H", &get, &mut Ignore);
+    assert_eq!(connection.lost(Disconnect::ClosedBefore, &get), early);
     let (mut connection, post) = used("POST");
-    assert_eq!(connection.lost(Disconnect::Close, &post), early);
+    assert_eq!(connection.lost(Disconnect::ClosedBefore, &post), early);
     let mut fresh = open();
     send(&mut fresh, &get);
     assert_eq!(fresh.lost(Disconnect::Reset, &get), Event::Failed(ErrorKind::Reset));

@@ -46,6 +46,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => (1usize..200).prop_map(Step::Wrote),
         6 => bytes().prop_map(Step::Received),
         1 => Just(Step::Lost(Disconnect::Close)),
+        1 => Just(Step::Lost(Disconnect::ClosedBefore)),
         1 => Just(Step::Lost(Disconnect::Reset)),
         1 => Just(Step::Expire),
     ];
