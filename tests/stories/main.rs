@@ -41,5 +41,6 @@ mod takeover;
 mod terminal;
 mod traffic;
 mod unit_templates;
+mod unreliable;
 mod up;
 mod user_manager;

@@ -61,6 +61,7 @@ pub use tls::client::{Resumption, Tls, Trust};
 pub use verdict::judgement::Verdict;
 pub use verdict::overload::Overload;
 pub use verdict::reason::Reason;
+pub use verdict::stalls::{Percentiles, Stalls};
 pub use verdict::steady_state::Series;
 pub use verdict::warm_up::WarmUp;
 pub use visible::visible;

@@ -11,6 +11,7 @@
 //! - [`uneven`]: an instance that is unlike its peers.
 //! - [`crash`]: instances that died while something was measured.
 //! - [`failure`]: failed requests by the code that says why.
+//! - [`stalls`]: stalls that users waited through.
 //! - [`shell`]: commands as one pastes them into a shell.
 //! - [`escaped_text`]: text of others, with what would hide written out.
 
@@ -27,5 +28,6 @@ pub mod limit;
 pub mod number;
 pub mod recommendation;
 pub mod shell;
+pub mod stalls;
 pub mod trial;
 pub mod uneven;

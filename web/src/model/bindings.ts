@@ -92,6 +92,8 @@ export type Connections = { opened: number,
  */
 reopened: number, };
 
+export type Corrected = { p50: number, p95: number, p99: number, };
+
 export type Cost = { origin: Origin, needs: Needs, 
 /**
  * Price of the balancer a month, where it is known.
@@ -575,6 +577,10 @@ overloaded: boolean,
  * What the overloaded target was offered in the whole run, until the arrivals were over.
  */
 overload?: Overload, 
+/**
+ * Stalls that the percentiles of users who wait do not show.
+ */
+stalls?: Stalls, 
 /**
  * Arrivals turned away because too many were in the system.
  */
@@ -1168,6 +1174,20 @@ horizontal: Array<Setting>, advice: Advice | null, verdict: Verdict, verdict_rea
 export type Spread = { least: Array<number | null>, mean: Array<number | null>, most: Array<number | null>, };
 
 export type Stage = "warm_up" | "measured";
+
+export type Stalls = { count: number, 
+/**
+ * All of them together.
+ */
+duration_s: number, longest_ms: number, 
+/**
+ * The p99 of users, who wait for their answers.
+ */
+p99_ms: number, 
+/**
+ * Percentiles of requests that come at the same mean rate without waiting for each other.
+ */
+corrected_ms: Corrected, };
 
 export type Statistics = { method: string, name: string, requests: number, failures: number, median: number | null, p95: number | null, p99: number | null, average: number | null, min: number | null, max: number | null, 
 /**

@@ -13,6 +13,7 @@ use crate::metrics::published::ThreadState;
 use crate::metrics::session_tally::{Lazy, NameTally, SessionTally};
 use crate::metrics::snapshot::{Snapshot, merge_windows, sum};
 use crate::metrics::tally::Tally;
+use crate::metrics::time_series::TimeSeries;
 use crate::metrics::usage::Usage;
 use crate::metrics::window::{Window, WindowTally};
 use crate::session::player::{RequestName, Scenarios};
@@ -22,6 +23,7 @@ use crate::verdict::judging::Judging;
 use crate::verdict::littles_law::LittlesLaw;
 use crate::verdict::overload::{Overload, Source};
 use crate::verdict::reason::Reason;
+use crate::verdict::stalls::{Stalls, UserFigures};
 use crate::verdict::unanswered::Unanswered;
 use crate::verdict::warm_up::{WarmUp, WarmUpCut};
 use crate::workload::user_count::UserCount;
@@ -72,6 +74,8 @@ pub struct Report {
     pub unanswered: u64,
     /// What the target was offered if it did not keep up. Then the percentiles are lower bounds.
     pub overload: Option<Overload>,
+    /// Stalls of the target that the percentiles of users who wait do not show.
+    pub stalls: Option<Stalls>,
     /// Arrivals that the limit of their phase dropped. They are not due.
     pub dropped: u64,
     /// Requests of paced users that began late because of a slow answer before. Their response time counts from
@@ -348,6 +352,7 @@ impl Report {
             sent: tally.taken_up,
             unanswered: unanswered.len() as u64,
             overload,
+            stalls: stalls(&context, threads, &tally, warm_up.at, occupancy, length),
             dropped: tally.dropped,
             late: tally.late,
             in_system: occupancy as f64 / length.max(1) as f64,
@@ -371,6 +376,22 @@ impl Report {
             by_name: Vec::new(),
         }
     }
+}
+
+/// `occupancy` is the time of all users together.
+fn stalls(
+    context: &RunContext,
+    threads: &[Snapshot],
+    tally: &Tally,
+    since: Nanos,
+    occupancy: u64,
+    length: Nanos,
+) -> Option<Stalls> {
+    let records: Option<Vec<_>> = threads.iter().map(|t| t.final_record.as_ref()).collect();
+    let time_series = TimeSeries::sum(records?.iter().map(|record| &record.time_series))?;
+    let users = occupancy as f64 / length.max(1) as f64;
+    let figures = UserFigures { time_series: &time_series, since, tally, users, length };
+    (context.source == Source::Users).then(|| Stalls::of(figures)).flatten()
 }
 
 /// The reason for sessions that failed by captures, matches and the like.

@@ -49,6 +49,8 @@ fn written() -> String {
         load::Named,
         load::Overload,
         load::Stage,
+        load::stalls::Corrected,
+        load::stalls::Stalls,
         load::WarmUp,
         load::Window,
         answer::ApiError,

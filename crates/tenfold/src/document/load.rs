@@ -12,9 +12,13 @@ use crate::document::resources::Machine;
 use crate::document::times::Times;
 use crate::document::times::times;
 use crate::document::verdict::Verdict;
+use crate::words;
 
+pub mod stalls;
 #[cfg(test)]
 pub mod testing;
+
+use stalls::Stalls;
 
 /// The schema's name and version.
 const SCHEMA: &str = "tenfold/load/1";
@@ -78,6 +82,10 @@ pub struct Document {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub overload: Option<Overload>,
+    /// Stalls that the percentiles of users who wait do not show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub stalls: Option<Stalls>,
     /// Arrivals turned away because too many were in the system.
     pub dropped: u64,
     /// Requests of paced users that began late.
@@ -278,7 +286,12 @@ impl Document {
         let windows: Vec<Window> = report.windows.iter().map(Window::from).collect();
         let verdict = Verdict::from(report.verdict);
         let reasons = report.reasons.iter().map(ToString::to_string);
-        let redirects = redirects_only(&report.status);
+        let stalls = report.stalls.map(Stalls::from);
+        let doubts = || {
+            redirects_only(&report.status)
+                .into_iter()
+                .chain(stalls.as_ref().map(words::stalls::describe))
+        };
         Document {
             schema: SCHEMA.to_owned(),
             concurrency: concurrency(order.users, &windows, report.in_system),
@@ -313,6 +326,7 @@ impl Document {
             requests_repeated: Some(report.repeated),
             overloaded: report.is_overloaded(),
             overload: report.overload.map(Overload::from),
+            stalls,
             dropped: report.dropped,
             late: report.late,
             in_system: Some(report.in_system),
@@ -326,8 +340,8 @@ impl Document {
                 reopened: report.reconnects,
             },
             generator_cpu_cores: report.cpu_seconds / report.duration.as_secs_f64().max(1e-3),
-            verdict: redirects.as_ref().map_or(verdict, |_| verdict.max(Verdict::Suspect)),
-            verdict_reasons: reasons.chain(redirects).collect(),
+            verdict: doubts().map(|_| Verdict::Suspect).fold(verdict, Verdict::max),
+            verdict_reasons: reasons.chain(doubts()).collect(),
             thresholds: report.script.as_ref().map_or_else(Vec::new, script_checks),
             histograms: Histograms {
                 response: EncodedHistogram::of(report.response.counts()),

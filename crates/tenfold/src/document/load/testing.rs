@@ -76,6 +76,7 @@ pub fn document() -> Document {
         requests_repeated: Some(0),
         overloaded: false,
         overload: None,
+        stalls: None,
         dropped: 0,
         late: 0,
         in_system: Some(2.0),
