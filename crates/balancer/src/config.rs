@@ -16,6 +16,7 @@ pub(crate) mod tls;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use crate::config::access_log::AccessLog;
 use crate::config::acme::Acme;
@@ -49,6 +50,9 @@ pub struct Config {
     /// Receives sentences for the operator that no request shows, such as a replaced certificate. It is
     /// called from the balancer's threads and must not block for long.
     pub notice: fn(&str),
+    /// Where answers are kept that clients read slowly, in one file without a name. It should be on a disk: in
+    /// a file system in memory, they take memory that no limit counts.
+    pub spool_folder: PathBuf,
     /// The access log. Off by default, because it fills a disk.
     pub access_log: Option<AccessLog>,
 }
@@ -126,9 +130,17 @@ impl Default for Config {
             acme: None,
             // A closed standard error is no reason to stop.
             notice: |text| drop(writeln!(std::io::stderr(), "{text}")),
+            spool_folder: spool_folder(),
             access_log: None,
         }
     }
+}
+
+/// The folder for large temporary files (file-hierarchy(7)). `/tmp` may be in memory.
+fn spool_folder() -> PathBuf {
+    let large = || Some(PathBuf::from("/var/tmp")).filter(|folder| folder.is_dir());
+    let named = std::env::var_os("TMPDIR").filter(|name| !name.is_empty()).map(PathBuf::from);
+    named.or_else(large).unwrap_or_else(std::env::temp_dir)
 }
 
 #[cfg(test)]

@@ -12,4 +12,5 @@ pub(crate) mod memory;
 pub(crate) mod min_rate;
 pub(crate) mod peer;
 pub(crate) mod socket;
+pub(crate) mod spool_file;
 pub(crate) mod timer;

@@ -6,4 +6,5 @@ pub(crate) mod health_check;
 pub(crate) mod health_schedule;
 pub(crate) mod relay;
 pub(crate) mod request_body;
+pub(crate) mod spool;
 pub(crate) mod tunnel;

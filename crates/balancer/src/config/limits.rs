@@ -79,6 +79,15 @@ pub struct Limits {
     /// memory than needed to go on. If it is used up, requests are answered 503 and streams refused
     /// (REFUSED_STREAM). At least [`Limits::MIN_MEMORY_BYTES`] for each thread.
     pub memory_bytes: usize,
+    /// Bytes of an answer that are taken from a backend into memory while its client does not take them,
+    /// so that its slot becomes free. Some more may come until the file has them. Beyond a quarter of
+    /// `memory_bytes`, they all go to the file. 0 means that a slot waits for its client.
+    pub spool_memory_bytes: usize,
+    /// Bytes of such an answer that go to a temporary file in [`Config::spool_folder`](crate::Config).
+    /// Beyond, the backend waits for the client. 0 means no file.
+    pub spool_file_bytes: u64,
+    /// The same for all answers together. An answer gets no more than it leaves to others.
+    pub spool_total_bytes: u64,
     /// Requests over one connection. The last answer closes it.
     pub requests: u64,
     /// Bytes per second that a client must move on average while it is waited for, see
@@ -242,6 +251,13 @@ impl Default for Limits {
             client_in_flight: 12_500,
             // Room for some ten thousand HTTP/2 uploads at once, which is more than one client can take.
             memory_bytes: 1 << 30,
+            // Pages, scripts and most pictures fit. The file costs more.
+            spool_memory_bytes: 128 * 1024,
+            // The usual limit of nginx.
+            spool_file_bytes: 1 << 30,
+            // Ten connections of HTTP/2 fit whose 128 streams each take nothing of 4 MiB. Most disks have
+            // room for it.
+            spool_total_bytes: 8 << 30,
             // Rare enough that nobody notices, and often enough that long-lived clients spread over
             // threads.
             requests: 100_000,

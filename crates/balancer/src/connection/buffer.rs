@@ -139,6 +139,12 @@ impl Buffer {
         }
     }
 
+    /// All of its memory, of which ranges are sent.
+    #[inline]
+    pub(crate) fn block(&self) -> &[u8] {
+        self.block.as_deref().unwrap_or_default()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.filled.is_empty()
     }

@@ -28,6 +28,8 @@ pub(crate) struct Tally {
     pub(crate) requests_refused: u64,
     pub(crate) memory_refused: u64,
     pub(crate) underscored_fields: u64,
+    pub(crate) spooled_answers: u64,
+    pub(crate) spooled_bytes: u64,
     pub(crate) entrance: EntranceCounts,
 }
 

@@ -17,6 +17,7 @@ use crate::connection::connection_setup::ConnectionSetup;
 use crate::connection::counters::Tally;
 use crate::connection::workspace::Workspace;
 use crate::log::Log;
+use crate::net::spool_file::SpoolFile;
 use crate::queue::app::App;
 use crate::routing::router::{ListenerRoute, Router};
 use crate::tls::acme::agent::AcmeAgent;
@@ -33,6 +34,7 @@ pub(crate) struct Shared {
     pub(crate) router: Router,
     pub(crate) log: Option<Log>,
     pub(crate) census: Arc<ClientLimits>,
+    pub(crate) spool_file: Arc<SpoolFile>,
     /// By listener.
     pub(crate) listener_routes: Box<[ListenerRoute]>,
     /// By listener.
@@ -108,6 +110,7 @@ impl Shared {
             setups: setups.into(),
             log,
             census: ClientLimits::new(&config.limits),
+            spool_file: SpoolFile::new(&config),
             tallies: (0..config.threads).map(|_| Mutex::default()).collect(),
             config,
             opened: watch::Sender::new(false),

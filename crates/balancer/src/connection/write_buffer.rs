@@ -8,7 +8,6 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::AsyncWrite;
 
-use crate::connection::buffer::Buffer;
 use crate::h1::body::Framing;
 
 /// Below this size, a copy costs less than one more vector element.
@@ -19,7 +18,7 @@ pub(crate) struct WriteBuffer {
     /// Sent first. Headers are written here.
     pub(crate) lead: Vec<u8>,
     lead_sent: usize,
-    /// A range of the buffer that is passed to [`WriteBuffer::poll_flush`].
+    /// A range of the block that is passed to [`WriteBuffer::poll_flush`].
     data: Range<usize>,
     tail: Vec<u8>,
     tail_sent: usize,
@@ -49,7 +48,7 @@ impl WriteBuffer {
     pub(crate) fn add(
         &mut self,
         framing: Framing,
-        buffer: &Buffer,
+        block: &[u8],
         content: Range<usize>,
         end: Option<&[u8]>,
     ) {
@@ -60,7 +59,7 @@ impl WriteBuffer {
             write_chunk_size(&mut self.lead, content.len());
         }
         let after = if content.len() <= MAX_COPIED_BYTES {
-            self.lead.extend_from_slice(buffer.at(content));
+            self.lead.extend_from_slice(&block[content]);
             &mut self.lead
         } else {
             self.data = content;
@@ -82,7 +81,7 @@ impl WriteBuffer {
         &mut self,
         cx: &mut Context<'_>,
         stream: &mut (impl AsyncWrite + Unpin),
-        buffer: &Buffer,
+        block: &[u8],
         sent: &mut u64,
     ) -> Poll<io::Result<()>> {
         while !self.is_taken() {
@@ -90,7 +89,7 @@ impl WriteBuffer {
             let count = if self.data.is_empty() && self.tail.is_empty() {
                 ready!(stream.poll_write(cx, lead))?
             } else {
-                let data = buffer.at(self.data.clone());
+                let data = &block[self.data.clone()];
                 let parts = [lead, data, &self.tail[self.tail_sent..]].map(IoSlice::new);
                 ready!(stream.poll_write_vectored(cx, &parts))?
             };
@@ -106,6 +105,23 @@ impl WriteBuffer {
             self.held = false;
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Moves the content that is not sent yet out of `block` and to the start of `to`, which is passed to
+    /// [`WriteBuffer::poll_flush`] from now on. What goes beyond `most` bytes is not sent but returned,
+    /// if the framing allows that.
+    pub(crate) fn move_content<'b>(
+        &mut self,
+        block: &'b [u8],
+        to: &mut Vec<u8>,
+        most: usize,
+    ) -> &'b [u8] {
+        let content = &block[self.data.clone()];
+        let kept = if self.tail.is_empty() { content.len().min(most) } else { content.len() };
+        let (kept, rest) = content.split_at(kept);
+        to.extend_from_slice(kept);
+        self.data = 0..kept.len();
+        rest
     }
 
     /// Whether the stream has taken everything.

@@ -27,6 +27,17 @@ pub(crate) struct Response {
     pub(crate) backend: Persistence,
     /// What happens to the connection to the client.
     pub(crate) client: Persistence,
+    pub(crate) delivery: Delivery,
+}
+
+/// What the app expects of those who pass its answer on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// The answer may wait for its client elsewhere than in the app.
+    Bufferable,
+    /// The app is to notice how fast its client reads: events and calls without an end, or
+    /// `X-Accel-Buffering: no`, which nginx knows.
+    Streamed,
 }
 
 /// What happens to a connection after this exchange.
@@ -60,6 +71,7 @@ struct Gathered<'b> {
     upgrade: Option<&'b [u8]>,
     authenticates_connection: bool,
     dated: bool,
+    streamed: bool,
     options: Options,
 }
 
@@ -168,7 +180,8 @@ pub(crate) fn parse_response(
     }
     out.extend_from_slice(b"\r\n");
     let (len, backend) = (head.len(), Persistence::keep_if(keep));
-    Ok(Some(Response { len, status, body, onward, backend, client }))
+    let delivery = if gathered.streamed { Delivery::Streamed } else { Delivery::Bufferable };
+    Ok(Some(Response { len, status, body, onward, backend, client, delivery }))
 }
 
 fn gather<'b>(
@@ -195,6 +208,7 @@ fn gather<'b>(
                 gathered.authenticates_connection |= authenticates_connection(header.value);
             }
             Field::Date => gathered.dated = true,
+            Field::EndToEnd => gathered.streamed |= asks_for_streaming(header),
             _ => {}
         }
     }
@@ -205,6 +219,21 @@ fn gather<'b>(
         return Err("it has Transfer-Encoding in HTTP/1.0");
     }
     Ok(gathered)
+}
+
+/// Whether this field says that the body is a stream, see [`Delivery::Streamed`].
+fn asks_for_streaming(header: &httparse::Header<'_>) -> bool {
+    let (name, value) = (header.name, header.value);
+    let has_type = |media: &[u8]| {
+        value.get(..media.len()).is_some_and(|start| start.eq_ignore_ascii_case(media))
+    };
+    match name.len() {
+        12 if name.eq_ignore_ascii_case("content-type") => {
+            has_type(b"text/event-stream") || has_type(b"application/grpc")
+        }
+        17 if name.eq_ignore_ascii_case("x-accel-buffering") => value.eq_ignore_ascii_case(b"no"),
+        _ => false,
+    }
 }
 
 fn write_head(out: &mut Vec<u8>, status: u16, reason: Option<&str>) {

@@ -10,9 +10,15 @@ use tokio::runtime::{Builder, Runtime};
 /// looking up a name.
 pub(crate) struct EventLoop(Option<Runtime>);
 
+/// Threads beside an event loop that read and write files and look up names. A disk is not faster for more
+/// of them.
+const MAX_BLOCKING_THREADS: usize = 4;
+
 impl EventLoop {
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(EventLoop(Some(Builder::new_current_thread().enable_all().build()?)))
+        let mut builder = Builder::new_current_thread();
+        builder.enable_all().max_blocking_threads(MAX_BLOCKING_THREADS);
+        Ok(EventLoop(Some(builder.build()?)))
     }
 
     /// Runs until this future ends. Other tasks are dropped with the event loop.

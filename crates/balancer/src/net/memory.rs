@@ -17,6 +17,11 @@ pub(crate) fn share(bytes: usize) {
     SHARE.set(bytes);
 }
 
+/// Whether more than a quarter of the share is held. What can go elsewhere then does.
+pub(crate) fn is_tight() -> bool {
+    HELD.get() > SHARE.get() / 4
+}
+
 /// Whether more than half of the share is held. Nobody then gets more memory than needed to go on.
 pub(crate) fn is_scarce() -> bool {
     HELD.get() > SHARE.get() / 2
@@ -53,9 +58,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_scarce_beyond_half_of_the_share_and_used_up_with_all_of_it() {
+    fn memory_is_tight_then_scarce_and_used_up_with_all_of_the_share() {
         share(100);
-        let (mut one, other) = (HeldBytes::new(50), HeldBytes::default());
+        let (mut one, other) = (HeldBytes::new(25), HeldBytes::default());
+        assert!(!is_tight());
+        one.set(26);
+        assert!(is_tight());
+        one.set(50);
         assert!(!is_scarce());
         one.set(51);
         assert!(is_scarce() && !is_used_up());

@@ -27,6 +27,7 @@ use crate::net::client_network::ClientNetwork;
 use crate::net::min_rate::MinRate;
 use crate::proxy::backend_connection::{BackendConnection, History};
 use crate::proxy::relay::state::{Download, Moved, Outcome, Relay, Touch, Unserved, Upload};
+use crate::proxy::spool::Room;
 
 /// After this wait for its client, a slot may be needed more by others. Clients that take their answer
 /// usually say so earlier.
@@ -61,11 +62,14 @@ impl<'r, 'w> Relay<'r, 'w> {
             began,
             upload: Upload::Head { sent: 0, body },
             download: Download::Head { scanner: None, interim: 0, continued: false },
+            spool: None,
+            spooled: 0,
             watch: ResetWatch::new(),
             moved: Moved::default(),
             acknowledged: false,
             status: None,
             still: None,
+            unread: None,
             looked: began,
             min_rate: MinRate::new(timeouts.client_grace, timeouts.stall, limits.client_rate),
         }
@@ -76,6 +80,12 @@ impl<'r, 'w> Relay<'r, 'w> {
         let outcome = std::future::poll_fn(|cx| self.poll(cx)).await;
         if matches!(outcome, Outcome::ClientGone) && self.connection.is_some() {
             self.settle(Some(BackendFault::ClientAbort));
+        }
+        // The exchange was counted when its backend's part was over. The client may not have stayed.
+        if self.spooled > 0
+            && let Some(record) = &mut self.space.record
+        {
+            record.bytes = self.moved.to_client.saturating_sub(self.moved.heads);
         }
         outcome
     }
@@ -101,7 +111,10 @@ impl<'r, 'w> Relay<'r, 'w> {
         {
             return Poll::Ready(self.cut_off());
         }
-        let moved = self.moved.total();
+        let moved = match self.awaits_backend() {
+            true => self.moved.from_backend,
+            false => self.moved.total(),
+        };
         let since = match self.still {
             Some((since, then)) if then == moved => since,
             Some(_) => Instant::now(),
@@ -113,6 +126,7 @@ impl<'r, 'w> Relay<'r, 'w> {
             return Poll::Ready(self.refuse(Failure::Outpaced));
         }
         let deadline = since + self.patience();
+        let unread = self.unread_deadline();
         let limit = match self.client.upload {
             Some(upload) if self.waits_for_body() && !self.is_interleaved() => upload.min(deadline),
             _ => deadline,
@@ -143,14 +157,33 @@ impl<'r, 'w> Relay<'r, 'w> {
                 self.client.timer.poll(cx, slow).map(|()| self.too_slow())
             }
             _ if limit < deadline => self.client.timer.poll(cx, limit).map(|()| self.too_long()),
+            _ if unread.is_some_and(|unread| unread < deadline) => {
+                let unread = unread.unwrap_or(deadline);
+                self.client.timer.poll(cx, unread).map(|()| self.broken(BackendFault::ClientAbort))
+            }
             _ => self.client.timer.poll(cx, deadline).map(|()| self.timed_out()),
         }
+    }
+
+    /// When the client will have taken nothing of a spool for too long, whatever its backend does.
+    fn unread_deadline(&mut self) -> Option<Instant> {
+        if self.spool.is_none() || self.space.to_client.is_empty() {
+            self.unread = None;
+            return None;
+        }
+        let moved = self.moved.to_client;
+        let since = match self.unread {
+            Some((since, then)) if then == moved => since,
+            _ => Instant::now(),
+        };
+        self.unread = Some((since, moved));
+        Some(since + self.worker.shared.config.timeouts.stall)
     }
 
     /// When the slot will have waited long enough for the client alone. The client has not moved
     /// `since`.
     fn stall_due(&mut self, since: Instant) -> Option<Instant> {
-        let waits = self.waits_for_client();
+        let waits = self.slot_waits_for_client();
         let slot = &mut self.connection.as_mut()?.slot;
         if slot.is_stalled() && (!waits || since.elapsed() < STALLED_AFTER) {
             slot.resume();
@@ -170,6 +203,21 @@ impl<'r, 'w> Relay<'r, 'w> {
     /// Whether a slot or memory is held for something that only the client can do.
     fn waits_for_client(&self) -> bool {
         !self.is_interleaved() && (self.waits_for_body() || !self.space.to_client.is_empty())
+    }
+
+    /// Whether the slot is held for something that only the client can do.
+    fn slot_waits_for_client(&self) -> bool {
+        let spools = match &self.spool {
+            Some(spool) => spool.room() != Room::None,
+            None => self.may_spool(),
+        };
+        self.waits_for_client() && (self.waits_for_body() || !spools)
+    }
+
+    /// Whether the backend has to send, whatever the client does.
+    fn awaits_backend(&self) -> bool {
+        let has_room = self.spool.as_ref().is_some_and(|spool| spool.room() == Room::Some);
+        has_room && self.connection.is_some()
     }
 
     /// Whether nothing more can be sent before the client sends more, and it may send.
@@ -198,6 +246,7 @@ impl<'r, 'w> Relay<'r, 'w> {
     fn timed_out(&mut self) -> Outcome<'w> {
         let timeouts = self.worker.shared.config.timeouts;
         match (&self.download, self.waits_for_body()) {
+            _ if self.awaits_backend() => self.broken(BackendFault::Timeout),
             _ if !self.space.to_client.is_empty() => self.broken(BackendFault::ClientAbort),
             (Download::Head { .. }, true) => self.refuse(Failure::BodyTimeout(self.patience())),
             (Download::Head { .. }, false) => self.fail(BackendFault::Timeout, |backend| {
@@ -311,7 +360,8 @@ impl<'r, 'w> Relay<'r, 'w> {
             }
             Some(fault) => Report::failed(fault, began, ended),
         };
-        let to_client = self.moved.to_client + self.space.to_client.len() as u64;
+        let unsent = self.spool.as_ref().map_or(0, |spool| spool.unsent());
+        let to_client = self.moved.to_client + self.space.to_client.len() as u64 + unsent;
         slot.backend.tally(self.worker.index, |tally| {
             tally.counts.requests += 1;
             tally.counts.bytes_in += self.moved.to_backend;

@@ -93,9 +93,9 @@ impl Way<'_> {
             }
             if self.outgoing.is_empty() {
                 let range = self.buffer.start()..self.buffer.start() + self.buffer.len();
-                self.outgoing.add(Framing::UntilClose, self.buffer, range, None);
+                self.outgoing.add(Framing::UntilClose, self.buffer.block(), range, None);
             }
-            ready!(self.outgoing.poll_flush(cx, to, self.buffer, &mut self.sent))?;
+            ready!(self.outgoing.poll_flush(cx, to, self.buffer.block(), &mut self.sent))?;
             self.buffer.clear();
         }
         Poll::Ready(Ok(()))

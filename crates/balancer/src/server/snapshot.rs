@@ -145,6 +145,16 @@ pub struct ClientsSnapshot {
     pub memory_refused: u64,
     /// Fields of requests that were dropped for the `_` in their names.
     pub underscored_fields: u64,
+    /// Answers that were taken from a backend before their client took them.
+    pub spooled_answers: u64,
+    /// Bytes of these answers.
+    pub spooled_bytes: u64,
+    /// Answers of these that were partly in the temporary file.
+    pub spool_file_answers: u64,
+    /// Bytes in the temporary file now.
+    pub spool_file_bytes: u64,
+    /// Reads and writes of the temporary file that failed.
+    pub spool_failures: u64,
     /// Counters of connections before their first request.
     pub entrance: EntranceCounts,
 }
@@ -168,8 +178,13 @@ impl Snapshot {
             clients.requests_refused += tally.requests_refused;
             clients.memory_refused += tally.memory_refused;
             clients.underscored_fields += tally.underscored_fields;
+            clients.spooled_answers += tally.spooled_answers;
+            clients.spooled_bytes += tally.spooled_bytes;
             clients.entrance.add(tally.entrance);
         }
+        clients.spool_file_answers = shared.spool_file.answers();
+        clients.spool_file_bytes = shared.spool_file.used();
+        clients.spool_failures = shared.spool_file.failures();
         let apps = shared.apps.iter().enumerate();
         let apps =
             apps.map(|(index, app)| AppSnapshot::take(AppId::nth(index), app, times)).collect();

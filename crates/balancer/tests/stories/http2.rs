@@ -349,7 +349,7 @@ fn an_answer_waits_for_the_client_to_take_it() {
         send.send(stalled).unwrap();
         peer.send(vec![b'x'; SIZE - stalled]);
     });
-    let stage = stage(&origin, 1, |_| ());
+    let stage = stage(&origin, 1, |config| config.limits.spool_memory_bytes = 0);
     play(async {
         let mut client = Client::new(&stage).await;
         let request = get("/").body(()).unwrap();
@@ -360,6 +360,39 @@ fn an_answer_waits_for_the_client_to_take_it() {
         assert!(sent.unwrap().unwrap() < SIZE);
         assert_eq!(whole(answer).await.unwrap().body.len(), SIZE);
     });
+}
+
+#[test]
+fn an_answer_that_waited_in_the_spool_is_whole() {
+    for framing in ["Content-Length: 8388608", "Transfer-Encoding: chunked"] {
+        let content: Vec<u8> = (0..8 << 20).map(|n: usize| (n / 1000) as u8).collect();
+        let body = content.clone();
+        let origin = Origin::new(move |mut peer| {
+            peer.request().unwrap();
+            peer.send(format!("HTTP/1.1 200 OK\r\n{framing}\r\n\r\n"));
+            for piece in body.chunks(1 << 19) {
+                match framing.contains("chunked") {
+                    true => peer.send([&b"80000\r\n"[..], piece, b"\r\n"].concat()),
+                    false => peer.send(piece),
+                }
+            }
+            if framing.contains("chunked") {
+                peer.send("0\r\n\r\n");
+            }
+        });
+        let stage = stage(&origin, 1, |_| ());
+        play(async {
+            let mut client = Client::new(&stage).await;
+            let request = get("/").body(()).unwrap();
+            let (answer, _) = client.send.send_request(request, true).unwrap();
+            let answer = answer.await.unwrap();
+            while stage.backend().in_flight > 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            assert!(stage.handle.snapshot().clients.spool_file_bytes > 4 << 20);
+            assert!(whole(answer).await.unwrap().body == content, "{framing}");
+        });
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod queueing;
 mod routing;
 mod script;
 mod secured;
+mod spool;
 mod stage;
 mod streaming;
 mod takeover;

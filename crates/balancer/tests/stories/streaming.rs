@@ -90,7 +90,7 @@ fn both_directions_stream_at_once() {
     }
 }
 
-/// The balancer takes no more than buffers hold: an origin that writes without end stalls.
+/// Without a spool, the balancer takes no more than buffers hold: an origin that writes without end stalls.
 #[test]
 fn a_slow_reader_holds_its_origin_back() {
     const ENDLESS: usize = 256 << 20;
@@ -100,7 +100,8 @@ fn a_slow_reader_holds_its_origin_back() {
         peer.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {ENDLESS}\r\n\r\n"));
         send.send(peer.write_until_stalled()).unwrap();
     });
-    let stage = Stage::before(&origin, 1);
+    let stage = Stage::new(|config| config.limits.spool_memory_bytes = 0);
+    stage.add(&origin, 1);
     let mut client = stage.client();
     client.send(GET);
     client.head().unwrap();

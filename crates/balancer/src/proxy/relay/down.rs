@@ -1,17 +1,22 @@
 //! The answer on its way to the client.
 
-use std::io;
 use std::task::{Context, Poll, ready};
 
 use crate::backends::counters::BackendFault;
-use crate::connection::client_stream::FinalWrite;
+use crate::connection::client_stream::{ClientStream, FinalWrite};
+use crate::connection::worker::Shared;
 use crate::connection::workspace::Workspace;
 use crate::h1::Version;
 use crate::h1::body::{Decoder, Framing};
-use crate::h1::response::{Persistence, Response, ResponseRules, parse_response};
+use crate::h1::response::{Delivery, Persistence, Response, ResponseRules, parse_response};
 use crate::h1::scan::{Scan, Scanner};
-use crate::net::clock;
+use crate::net::socket::ByteStream as _;
+use crate::net::{clock, memory};
 use crate::proxy::relay::state::{Download, Outcome, Relay, Upload};
+use crate::proxy::spool::{Piece, Share, Spool};
+
+/// What one exchange takes from its backend for a slow client before others have their turn.
+const TURN_BYTES: u64 = 256 * 1024;
 
 /// No server sends as many interim answers.
 const MAX_INTERIM_ANSWERS: u32 = 32;
@@ -19,9 +24,25 @@ const MAX_INTERIM_ANSWERS: u32 = 32;
 impl<'w> Relay<'_, 'w> {
     /// Ready when the exchange is over.
     pub(crate) fn poll_download(&mut self, cx: &mut Context<'_>) -> Poll<Outcome<'w>> {
+        let before = self.spooled;
+        let outcome = self.poll_answering(cx);
+        if self.spooled > before {
+            let bytes = self.spooled - before;
+            self.worker.tally(|tally| tally.spooled_bytes += bytes);
+        }
+        outcome
+    }
+
+    fn poll_answering(&mut self, cx: &mut Context<'_>) -> Poll<Outcome<'w>> {
+        let turn = self.spooled + TURN_BYTES;
         loop {
-            if ready!(self.poll_send(cx)).is_err() {
-                return Poll::Ready(Outcome::ClientGone);
+            match self.poll_send(cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(outcome)) => return Poll::Ready(outcome),
+                Poll::Pending => match ready!(self.poll_spool(cx, turn)) {
+                    Ok(()) => continue,
+                    Err(outcome) => return Poll::Ready(outcome),
+                },
             }
             let step = match &mut self.download {
                 Download::Done(persistence) => return Poll::Ready(Outcome::Complete(*persistence)),
@@ -61,18 +82,95 @@ impl<'w> Relay<'_, 'w> {
     }
 
     /// Sends the waiting bytes to the client.
-    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Workspace { answer, to_client, .. } = &mut *self.space;
-        if to_client.is_empty() {
-            return Poll::Ready(Ok(()));
-        }
-        let (stream, sent) = (&mut self.client.stream, &mut self.moved.to_client);
-        match self.download {
-            Download::Done(Persistence::Close) => {
-                to_client.poll_flush(cx, &mut FinalWrite(stream), answer, sent)
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Outcome<'w>>> {
+        loop {
+            let Workspace { answer, to_client, .. } = &mut *self.space;
+            if to_client.is_empty() && self.spool.is_none() {
+                return Poll::Ready(Ok(()));
             }
-            _ => to_client.poll_flush(cx, stream, answer, sent),
+            let block = self.spool.as_ref().map_or(answer.block(), |spool| spool.sending());
+            let is_last = self.spool.as_ref().is_none_or(|spool| spool.is_drained());
+            let (stream, sent) = (&mut self.client.stream, &mut self.moved.to_client);
+            let flushed = match self.download {
+                _ if to_client.is_empty() => Ok(()),
+                Download::Done(Persistence::Close) if is_last => {
+                    ready!(to_client.poll_flush(cx, &mut FinalWrite(stream), block, sent))
+                }
+                _ => ready!(to_client.poll_flush(cx, stream, block, sent)),
+            };
+            if flushed.is_err() {
+                return Poll::Ready(Err(Outcome::ClientGone));
+            }
+            let Some(spool) = &mut self.spool else { return Poll::Ready(Ok(())) };
+            match ready!(spool.poll_next(cx)) {
+                Ok(Some(Piece { bytes, end })) => {
+                    to_client.add(spool.framing, spool.sending(), 0..bytes, end.as_deref());
+                }
+                Ok(None) => self.spool = None,
+                // The file cannot be read, which is no fault of the backend's.
+                Err(_) => return Poll::Ready(Err(self.broken(BackendFault::ClientAbort))),
+            }
         }
+    }
+
+    /// Goes on with the answer while the client takes nothing. Ready when a part of it was taken from the
+    /// backend.
+    fn poll_spool(&mut self, cx: &mut Context<'_>, turn: u64) -> Poll<Result<(), Outcome<'w>>> {
+        let Shared { config, spool_file, .. } = &*self.worker.shared;
+        let limit = config.limits.spool_memory_bytes;
+        if self.spool.is_none() {
+            if !self.may_spool() {
+                return Poll::Pending;
+            }
+            let Some(connection) = &mut self.connection else { return Poll::Pending };
+            // Nothing is moved before the backend has more. An error is for the read to tell.
+            let _ = ready!(connection.stream().poll_read_ready(cx));
+            self.begin_spool();
+        }
+        let Some(spool) = &mut self.spool else { return Poll::Pending };
+        ready!(spool.poll_room(cx, limit, spool_file));
+        if self.connection.is_none() {
+            return Poll::Pending;
+        }
+        if self.spooled >= turn {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if let Err(outcome) = ready!(self.poll_answer(cx)) {
+            return Poll::Ready(Err(outcome));
+        }
+        let step = if self.space.answer.is_empty() { Ok(()) } else { self.on_body() };
+        Poll::Ready(step)
+    }
+
+    /// Whether the answer may be taken from its backend before its client takes it.
+    pub(crate) fn may_spool(&self) -> bool {
+        let Download::Body { response, .. } = &self.download else { return false };
+        response.delivery == Delivery::Bufferable
+            && !self.is_interleaved()
+            && self.worker.shared.config.limits.spool_memory_bytes > 0
+            && !memory::is_scarce()
+    }
+
+    /// Lets the client take what it has not yet taken from a spool, so that the buffer is free for the
+    /// backend.
+    fn begin_spool(&mut self) {
+        let Download::Body { response, used, told, .. } = &mut self.download else { return };
+        let Workspace { answer, to_client, .. } = &mut *self.space;
+        let share = match self.client.stream {
+            ClientStream::Http2(_) => Share::Stream,
+            _ => Share::Connection,
+        };
+        let mut spool = Box::new(Spool::new(response.onward, share));
+        let most = spool.piece_bytes();
+        let rest = to_client.move_content(answer.block(), spool.sending_mut(), most);
+        spool.push(rest);
+        self.spooled += rest.len() as u64;
+        answer.consume(std::mem::take(used));
+        // The client may have a part of the header.
+        *told = true;
+        self.spool = Some(spool);
+        self.worker.tally(|tally| tally.spooled_answers += 1);
     }
 
     /// Reads from the backend.
@@ -97,7 +195,10 @@ impl<'w> Relay<'_, 'w> {
             }
             (_, Ok(count)) if count > 0 => Ok(()),
             (&Download::Body { response, .. }, Ok(_)) if response.body == Framing::UntilClose => {
-                self.space.to_client.add(response.onward, &self.space.answer, 0..0, Some(&[]));
+                match &mut self.spool {
+                    Some(spool) => spool.end(&[]),
+                    None => self.space.to_client.add(response.onward, &[], 0..0, Some(&[])),
+                }
                 self.end(response, Persistence::Close);
                 Ok(())
             }
@@ -194,12 +295,22 @@ impl<'w> Relay<'_, 'w> {
             }
         };
         let trailers = decoded.end.then(|| decoder.trailers());
-        to_client.add(response.onward, answer, start..start + decoded.content, trailers);
-        *used = decoded.consumed;
+        let content = start..start + decoded.content;
+        // Bytes after the answer would be taken for the next answer.
+        let clean = answer.len() == decoded.consumed;
+        if let Some(spool) = &mut self.spool {
+            spool.push(&answer.block()[content]);
+            if let Some(trailers) = trailers {
+                spool.end(trailers);
+            }
+            self.spooled += decoded.content as u64;
+            answer.consume(decoded.consumed);
+        } else {
+            to_client.add(response.onward, answer.block(), content, trailers);
+            *used = decoded.consumed;
+        }
         if decoded.end {
             let response = *response;
-            // Bytes after the answer would be taken for the next answer.
-            let clean = answer.len() == decoded.consumed;
             let keep = clean && self.request.backend == Persistence::KeepAlive;
             self.end(response, if keep { response.backend } else { Persistence::Close });
         }

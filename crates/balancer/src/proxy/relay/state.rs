@@ -15,6 +15,7 @@ use crate::h1::response::{Persistence, Response};
 use crate::h1::scan::Scanner;
 use crate::net::min_rate::MinRate;
 use crate::proxy::backend_connection::BackendConnection;
+use crate::proxy::spool::Spool;
 
 /// The state of one exchange.
 pub(crate) struct Relay<'r, 'w> {
@@ -27,6 +28,10 @@ pub(crate) struct Relay<'r, 'w> {
     pub(crate) began: Instant,
     pub(crate) upload: Upload,
     pub(crate) download: Download,
+    /// What the client is slow to read. Boxed, because few exchanges need it.
+    pub(crate) spool: Option<Box<Spool>>,
+    /// Bytes that went there.
+    pub(crate) spooled: u64,
     pub(crate) watch: ResetWatch,
     pub(crate) moved: Moved,
     /// Whether the beginning of the answer was acknowledged at once.
@@ -35,6 +40,8 @@ pub(crate) struct Relay<'r, 'w> {
     pub(crate) status: Option<u16>,
     /// When the last byte moved, and how many had moved.
     pub(crate) still: Option<(Instant, u64)>,
+    /// The same for what the client takes of a spool.
+    pub(crate) unread: Option<(Instant, u64)>,
     /// When the client was last examined for a reset.
     pub(crate) looked: Instant,
     pub(crate) min_rate: MinRate,

@@ -43,8 +43,13 @@ impl<'w> Relay<'_, 'w> {
                 }
                 Upload::Body(body) => {
                     let (stream, sent) = (connection.stream(), &mut self.moved.to_backend);
-                    if ready!(self.space.to_backend.poll_flush(cx, stream, &self.space.input, sent))
-                        .is_err()
+                    if ready!(self.space.to_backend.poll_flush(
+                        cx,
+                        stream,
+                        self.space.input.block(),
+                        sent
+                    ))
+                    .is_err()
                     {
                         self.upload = Upload::Failed { body_taken: body.taken };
                         continue;
@@ -116,7 +121,8 @@ impl Body {
             return Err(Failure::BodyTooLarge(limit));
         }
         let trailers = decoded.end.then(|| self.decoder.trailers());
-        space.to_backend.add(self.framing, &space.input, start..start + decoded.content, trailers);
+        let content = start..start + decoded.content;
+        space.to_backend.add(self.framing, space.input.block(), content, trailers);
         (self.used, self.taken, self.end) = (decoded.consumed, true, decoded.end);
         Ok(())
     }
