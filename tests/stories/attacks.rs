@@ -1,5 +1,5 @@
-//! One client attacks, and another one with another address is served as before: no request of it fails, and
-//! its p99 is at most doubled. `make soak` looks at the latter, for which the machine has to be idle.
+//! One client attacks, and others are served as before, at the same address and at another one: no request
+//! of them fails, and their p99 is at most doubled. `make soak` looks at the latter, for which the machine has to be idle.
 
 use std::io::{Error, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
@@ -15,9 +15,11 @@ use crate::harness::alone;
 /// Slots of the server that is attacked, if they are not searched for.
 const SLOTS: usize = 16;
 
-/// slowhttptest attacks from 127.0.0.1.
-const ATTACKER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
-const VICTIM: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
+/// slowhttptest attacks from here, too.
+const ATTACKER: Ipv4Addr = Ipv4Addr::LOCALHOST;
+
+/// Behind the same address as the attacker, as in an office, and behind another one.
+const VICTIMS: [Ipv4Addr; 2] = [ATTACKER, Ipv4Addr::new(127, 0, 0, 3)];
 
 /// How long the victim is looked at before the attack.
 const BEFORE: Duration = Duration::from_secs(5);
@@ -103,12 +105,12 @@ fn requests_without_a_window() -> Vec<u8> {
 }
 
 /// Response times of the victim, which asks again and again, sorted. None of its requests fails.
-fn response_times(address: SocketAddr, span: Duration) -> Vec<Duration> {
+fn response_times(victim: Ipv4Addr, address: SocketAddr, span: Duration) -> Vec<Duration> {
     let (until, mut times) = (Instant::now() + span, Vec::new());
     let request = b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
     while Instant::now() < until {
         let (start, mut answer) = (Instant::now(), String::new());
-        let mut stream = connect(VICTIM, address, request);
+        let mut stream = connect(victim, address, request);
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 200 "), "after {} requests: {answer}", times.len());
@@ -123,11 +125,13 @@ fn withstand(attack: impl Fn(SocketAddr, &AtomicBool) + Sync) {
     let _machine = alone();
     let is_soak = std::env::var_os("SOAK_SECONDS").is_some();
     let rounds = if is_soak { ROUNDS } else { 1 };
-    for slots in [Slots::Fixed(SLOTS), Slots::Auto] {
-        let span = span() / 2 / rounds;
-        let round = |_| withstand_for(span, slots, &attack);
+    let of_slots = |slots| VICTIMS.map(|victim| (slots, victim));
+    for (slots, victim) in [Slots::Fixed(SLOTS), Slots::Auto].into_iter().flat_map(of_slots) {
+        let span = span() / 4 / rounds;
+        let round = |_| withstand_for(span, victim, slots, &attack);
         let (mut before, mut during): (Vec<_>, Vec<_>) = (0..rounds).map(round).unzip();
-        let told = format!("p99 with {slots} slots: {before:?} before, {during:?} during");
+        let told =
+            format!("p99 of {victim} with {slots} slots: {before:?} before, {during:?} during");
         println!("{told}");
         before.sort();
         during.sort();
@@ -139,6 +143,7 @@ fn withstand(attack: impl Fn(SocketAddr, &AtomicBool) + Sync) {
 /// The victim's p99 before the attack and during it. The server has these slots.
 fn withstand_for(
     span: Duration,
+    victim: Ipv4Addr,
     slots: Slots,
     attack: &(impl Fn(SocketAddr, &AtomicBool) + Sync),
 ) -> (Duration, Duration) {
@@ -148,11 +153,11 @@ fn withstand_for(
     balancer.handle().add(AppId::FIRST, Backend::new("server", server(), slots));
     let address = balancer.local_addr();
     let p99 = |times: &[Duration]| times[times.len() * 99 / 100];
-    let before = p99(&response_times(address, span.min(BEFORE)));
+    let before = p99(&response_times(victim, address, span.min(BEFORE)));
     let over = AtomicBool::new(false);
     let during = std::thread::scope(|scope| {
         scope.spawn(|| attack(address, &over));
-        let times = std::panic::catch_unwind(|| response_times(address, span));
+        let times = std::panic::catch_unwind(|| response_times(victim, address, span));
         over.store(true, Ordering::Relaxed);
         p99(&times.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });

@@ -41,6 +41,8 @@ pub struct BalancerTable {
     pub limits: LimitsTable,
     #[serde(default)]
     pub forwarding: ForwardingTable,
+    /// Where answers wait for slow clients.
+    pub spool_folder: Option<PathBuf>,
     pub acme: Option<AcmeTable>,
     pub access_log: Option<Short<LogTable>>,
 }

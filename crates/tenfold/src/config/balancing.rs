@@ -211,6 +211,10 @@ fn resolve(
         forwarding: table.forwarding.resolve(),
         acme: acme.transpose()?,
         access_log: access_log(file, arguments)?,
+        spool_folder: match &table.spool_folder {
+            Some(folder) => within(directory, folder),
+            None => balancer::Config::default().spool_folder,
+        },
         notice: |text| output::tell(format_args!("tenfold: {text}")),
     };
     route::refuse_loops(&config)?;

@@ -23,6 +23,12 @@ pub struct LimitsTable {
     client_in_flight: Option<usize>,
     #[serde(default, deserialize_with = "value::bytes")]
     memory_bytes: Option<u64>,
+    #[serde(default, deserialize_with = "value::bytes")]
+    spool_memory_bytes: Option<u64>,
+    #[serde(default, deserialize_with = "value::bytes")]
+    spool_file_bytes: Option<u64>,
+    #[serde(default, deserialize_with = "value::bytes")]
+    spool_total_bytes: Option<u64>,
     requests: Option<u64>,
     #[serde(default, deserialize_with = "value::bytes")]
     client_rate: Option<u64>,
@@ -43,6 +49,9 @@ impl LimitsTable {
             client_connections: self.client_connections.unwrap_or(default.client_connections),
             client_in_flight: self.client_in_flight.unwrap_or(default.client_in_flight),
             memory_bytes: self.memory_bytes.map_or(default.memory_bytes, size),
+            spool_memory_bytes: self.spool_memory_bytes.map_or(default.spool_memory_bytes, size),
+            spool_file_bytes: self.spool_file_bytes.unwrap_or(default.spool_file_bytes),
+            spool_total_bytes: self.spool_total_bytes.unwrap_or(default.spool_total_bytes),
             requests: self.requests.unwrap_or(default.requests),
             client_rate: self.client_rate.unwrap_or(default.client_rate),
             streams: self.streams.unwrap_or(default.streams),

@@ -168,6 +168,8 @@ impl Scrape {
     fn clients(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let clients = &self.snapshot.clients;
         single(encoder, "client_connections", "Open client connections", clients.open as f64)?;
+        let in_file = clients.spool_file_bytes as f64;
+        single(encoder, "spool_file_bytes", "Bytes in the temporary file", in_file)?;
         let entrance = clients.entrance;
         for (name, help, count) in [
             ("client_accepts", "Client connections accepted", clients.accepted),
@@ -190,6 +192,22 @@ impl Scrape {
                 "memory_refused_requests",
                 "Requests refused because clients held as much memory as they may",
                 clients.memory_refused,
+            ),
+            (
+                "spooled_answers",
+                "Answers that were taken from an instance before their client took them",
+                clients.spooled_answers,
+            ),
+            ("spooled_bytes", "Bytes of these answers", clients.spooled_bytes),
+            (
+                "spool_file_answers",
+                "Answers of these that were partly in the temporary file",
+                clients.spool_file_answers,
+            ),
+            (
+                "spool_failures",
+                "Reads and writes of the temporary file that failed",
+                clients.spool_failures,
             ),
             (
                 "http2_floods",
