@@ -26,6 +26,7 @@ use crate::net::memory;
 use crate::net::peer::Peer;
 use crate::net::socket::ByteStream;
 use crate::net::timer::Timer;
+use crate::queue::dispatch::request_hints::Turn;
 
 pub(crate) struct Client {
     pub(crate) stream: ClientStream,
@@ -36,6 +37,8 @@ pub(crate) struct Client {
     /// The peer's usage, unless the peer is a proxy that asks for others.
     pub(crate) usage: Option<Arc<ClientUsage>>,
     pub(crate) origin: Origin,
+    /// Whether it offered so small a window that it can hardly take an answer.
+    takes_little: bool,
     /// Requests so far.
     pub(crate) requests: u64,
     /// When the body of the request must be there, if it has one.
@@ -72,6 +75,10 @@ struct Reading {
 /// Bytes of a request line beside its target. No known method needs more.
 const REQUEST_LINE_EXTRA_BYTES: usize = 64;
 
+/// A smaller window than this is of a client that is made to read slowly. All common systems offer at least
+/// ten packets, because senders begin with so many (RFC 6928).
+const MIN_WINDOW: u32 = 4096;
+
 /// How long, and for how many bytes, a closed connection is still read, so that a reset does not destroy
 /// its answer.
 const LINGER_TIME: Duration = Duration::from_secs(1);
@@ -87,8 +94,29 @@ impl Client {
     ) -> Self {
         let origin = Origin::new(peer, forwarding);
         let timer = Timer::new();
+        let takes_little = stream.offered_window().is_some_and(|window| window < MIN_WINDOW);
         let (usage, requests, upload, answered) = (None, 0, None, None);
-        Client { stream, listener, peer, timer, usage, origin, requests, upload, answered }
+        Client {
+            stream,
+            listener,
+            peer,
+            timer,
+            usage,
+            origin,
+            takes_little,
+            requests,
+            upload,
+            answered,
+        }
+    }
+
+    /// The turn of its request among those from its address.
+    pub(crate) fn turn(&self) -> Turn {
+        match &self.stream {
+            ClientStream::Http2(stream) => Turn::After(stream.unanswered()),
+            _ if self.takes_little => Turn::Shared,
+            _ => Turn::default(),
+        }
     }
 
     /// Counts a request of the client that asks, until the returned value is dropped. Fails if the

@@ -15,6 +15,7 @@ use tokio::net::{TcpStream, UnixStream};
 use crate::h1::request::Carrier;
 use crate::http2;
 use crate::http2::server_stream::ServerStream;
+use crate::net::acceptor;
 use crate::net::peer::Transport;
 use crate::net::socket::{ByteStream, Socket, acknowledge, pass_on, peek};
 
@@ -76,6 +77,15 @@ impl ClientStream {
         match self {
             ClientStream::Http2(_) => Carrier::Http2,
             _ => Carrier::Http1,
+        }
+    }
+
+    /// The bytes that a client could receive as it connected, if that is known.
+    pub(crate) fn offered_window(&self) -> Option<u32> {
+        match self {
+            ClientStream::Tcp(stream) => acceptor::offered_window(stream),
+            ClientStream::Tls(stream) => acceptor::offered_window(stream.get_ref().0),
+            ClientStream::Unix(_) | ClientStream::Http2(_) => None,
         }
     }
 

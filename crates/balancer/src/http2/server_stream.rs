@@ -47,6 +47,8 @@ struct PoolEntries {
 #[derive(Debug, Default)]
 struct PoolEntry {
     incoming: Option<Incoming>,
+    /// Streams that were not answered when it came.
+    unanswered: u32,
     waker: Option<Waker>,
     lingers: bool,
 }
@@ -62,6 +64,8 @@ const STREAM_OVERHEAD_BYTES: usize = 8 * 1024;
 pub(crate) struct ServerStream {
     pool: Arc<StreamPool>,
     entry: usize,
+    /// Streams of the connection that were not answered when this one came.
+    unanswered: u32,
     state: State,
     inbound: Inbound,
     /// Its task, its workspace, and what the library holds for its stream.
@@ -95,9 +99,10 @@ impl StreamPool {
     /// Gives a stream to a task that waits for one. Returns a connection for a new task if none waits.
     pub(crate) fn assign(self: &Arc<Self>, incoming: Incoming) -> Option<ServerStream> {
         let mut entries = self.entries();
+        let unanswered = entries.busy();
         if let Some(parked) = entries.parked.pop() {
             let entry = &mut entries.all[parked];
-            entry.incoming = Some(incoming);
+            (entry.incoming, entry.unanswered) = (Some(incoming), unanswered);
             let waker = entry.waker.take();
             drop(entries);
             if let Some(waker) = waker {
@@ -109,12 +114,13 @@ impl StreamPool {
             entries.all.push(PoolEntry::default());
             entries.all.len() - 1
         });
-        entries.all[entry].incoming = Some(incoming);
+        (entries.all[entry].incoming, entries.all[entry].unanswered) = (Some(incoming), unanswered);
         drop(entries);
         let (pool, inbound) = (Arc::clone(self), Inbound::default());
         Some(ServerStream {
             pool,
             entry,
+            unanswered,
             state: State::Idle,
             inbound,
             _held: HeldBytes::new(STREAM_OVERHEAD_BYTES),
@@ -124,7 +130,7 @@ impl StreamPool {
     /// Tasks with a stream that is not answered.
     pub(crate) fn busy(&self) -> usize {
         let entries = self.entries();
-        entries.all.len() - entries.free.len() - entries.parked.len() - entries.lingering()
+        entries.busy() as usize - entries.lingering()
     }
 
     /// Ends the tasks that wait for a stream.
@@ -152,6 +158,11 @@ impl StreamPool {
 }
 
 impl PoolEntries {
+    /// Tasks with a stream.
+    fn busy(&self) -> u32 {
+        (self.all.len() - self.free.len() - self.parked.len()) as u32
+    }
+
     fn lingering(&self) -> usize {
         self.all.iter().filter(|entry| entry.lingers).count()
     }
@@ -173,6 +184,11 @@ impl ServerStream {
 
     pub(crate) fn transport(&self) -> Transport {
         self.pool.transport
+    }
+
+    /// Streams of the connection that were not answered when this one came.
+    pub(crate) fn unanswered(&self) -> u32 {
+        self.unanswered
     }
 
     /// Ready when the client has reset the stream.
@@ -227,6 +243,7 @@ impl ServerStream {
                 }
                 return Poll::Pending;
             };
+            self.unanswered = entry.unanswered;
             drop(entries);
             let (is_head, ended) =
                 (request.method() == Method::HEAD, request.body().is_end_stream());

@@ -8,6 +8,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd as _;
 use std::task::{Context, Poll, ready};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -76,6 +77,24 @@ fn has_more(socket: &BoundSocket) -> bool {
     poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&now)) != Ok(0)
 }
 
+/// The bytes that the peer says it can receive now (`tcpi_snd_wnd`), if the kernel tells it (Linux 5.4).
+pub(crate) fn offered_window(stream: &TcpStream) -> Option<u32> {
+    // `tcp_info` only ever grows at its end. The field is its 58th word.
+    let mut info = [0u32; 58];
+    let mut len = size_of_val(&info) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes to `info`, and how many to `len`.
+    let result = unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut len,
+        )
+    };
+    (result == 0 && len as usize == size_of_val(&info)).then_some(info[57])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +117,19 @@ mod tests {
             }
             let none = poll_fn(|cx| Poll::Ready(listening.poll_accept(cx).is_pending())).await;
             assert!(none);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_peer_with_a_small_buffer_offers_a_small_window() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        for (buffer, windows) in [(512, 1..4096), (1 << 20, 4096..u32::MAX)] {
+            let client = tokio::net::TcpSocket::new_v4().unwrap();
+            client.set_recv_buffer_size(buffer).unwrap();
+            let _client = client.connect(listener.local_addr().unwrap()).await.unwrap();
+            let (accepted, _) = listener.accept().await.unwrap();
+            let window = offered_window(&accepted).unwrap();
+            assert!(windows.contains(&window), "{buffer}: {window}");
         }
     }
 }

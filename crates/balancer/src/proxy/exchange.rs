@@ -179,7 +179,8 @@ async fn forward<'w>(
 ) -> Outcome<'w> {
     let key = app.config.policy.key(&space.request, request.client);
     let asker = request.client.map(ClientNetwork::of);
-    let mut hints = RequestHints { client: asker, key, tried: Tried::default() };
+    let turn = client.turn();
+    let mut hints = RequestHints { client: asker, key, turn, tried: Tried::default() };
     let mut unserved: Option<Box<Unserved>> = None;
     let mut queue_fields = space.head - 2..space.head - 2;
     let mut losses = 0;

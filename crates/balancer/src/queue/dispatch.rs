@@ -39,7 +39,7 @@ use crate::config::policy::Policy;
 use crate::queue::dispatch::auto_slots::AutoSlots;
 use crate::queue::dispatch::candidates::{Candidates, Choice};
 use crate::queue::dispatch::drain_rate::DrainRate;
-use crate::queue::dispatch::fair_queueing::FairQueueing;
+use crate::queue::dispatch::fair_queueing::{FairQueueing, Place};
 use crate::queue::dispatch::list::{End, Links, List};
 use crate::queue::dispatch::member::{Member, Standing};
 use crate::queue::dispatch::request_hints::{RequestHints, Tried};
@@ -88,8 +88,7 @@ pub(crate) struct Dispatch<B> {
 
 struct Waiter<B> {
     hints: RequestHints,
-    /// Its number among the waiters. The smallest is served first.
-    number: u64,
+    place: Place,
     state: WaiterState<B>,
 }
 
@@ -246,7 +245,7 @@ impl<B: Clone> Dispatch<B> {
                 }
                 self.wait(hints, Line::Any, WaitReason::Recovery)
             }
-            Choice::Later(bound) => match self.expected_wait(bound, hints.client) {
+            Choice::Later(bound) => match self.expected_wait(bound, &hints) {
                 Some(wait) if first && wait > self.limits.wait && self.is_settled() => {
                     Asked::TooLate(wait)
                 }

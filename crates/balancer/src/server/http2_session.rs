@@ -85,7 +85,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Serves an HTTP/2 connection. `ahead` was already read from it.
 pub(crate) async fn serve(mut client: Client, ahead: Bytes, worker: Arc<Worker>) {
     let usage = client.usage.take();
-    let Client { stream, listener, peer, timer, origin, requests, upload, answered, .. } = client;
+    let Client { stream, listener, peer, .. } = client;
     let transport = stream.transport();
     let mut counted = FrameCountedStream::new(stream, ahead);
     let pool = StreamPool::new(transport, Arc::clone(&counted.count));
@@ -109,9 +109,8 @@ pub(crate) async fn serve(mut client: Client, ahead: Bytes, worker: Arc<Worker>)
     }
     // Unread bytes would reset the connection, and the reset would overtake the reason.
     let stream = counted.into_inner();
-    let mut client =
-        Client { stream, listener, peer, timer, usage: None, origin, requests, upload, answered };
-    client.linger(&mut Buffer::default()).await;
+    let forwarding = &worker.shared.config.forwarding;
+    Client::new(stream, peer, listener, forwarding).linger(&mut Buffer::default()).await;
 }
 
 /// Waits for the client's preface. When the balancer stops, it waits only as long as idle connections

@@ -44,6 +44,12 @@ impl List {
         std::iter::successors(some(self.head), move |&index| some(links.0[index as usize].next))
     }
 
+    /// The entries, last one first.
+    pub(crate) fn iter_back<'a>(&self, links: &'a Links) -> impl Iterator<Item = u32> + 'a {
+        let some = |index: u32| (index != NONE).then_some(index);
+        std::iter::successors(some(self.tail), move |&index| some(links.0[index as usize].previous))
+    }
+
     pub(crate) fn push(&mut self, links: &mut Links, index: u32, end: End) {
         links.reach(index);
         let link = match end {
@@ -75,6 +81,14 @@ impl List {
         links.0[index as usize] = link;
         self.join(links, link, index, index);
         self.len += 1;
+    }
+
+    /// Puts an entry where another one is, which leaves the list.
+    pub(crate) fn replace(&mut self, links: &mut Links, replaced: u32, index: u32) {
+        links.reach(index);
+        let link = links.0[replaced as usize];
+        links.0[index as usize] = link;
+        self.join(links, link, index, index);
     }
 
     /// Removes an entry that is in this list.
@@ -143,6 +157,11 @@ mod tests {
         list.remove(&mut links, 1);
         list.remove(&mut links, 4);
         assert_eq!(list.iter(&links).collect::<Vec<_>>(), [9, 3]);
+        list.replace(&mut links, 9, 7);
+        list.replace(&mut links, 3, 9);
+        assert_eq!(list.iter_back(&links).collect::<Vec<_>>(), [9, 7]);
+        list.replace(&mut links, 9, 3);
+        list.replace(&mut links, 7, 9);
         assert_eq!([list.pop_front(&mut links), list.pop_front(&mut links)], [Some(9), Some(3)]);
         assert_eq!((list.pop_front(&mut links), list.len()), (None, 0));
     }

@@ -353,7 +353,7 @@ impl<B: Clone> Dispatch<B> {
             self.waiting -= 1;
             let entry = &mut self.waiters[waiter as usize];
             let hints = entry.hints;
-            self.clients.leave(hints.client);
+            self.clients.leave(hints.client, waiter);
             let WaiterState::Waiting { waker, .. } =
                 std::mem::replace(&mut entry.state, WaiterState::Vacant)
             else {

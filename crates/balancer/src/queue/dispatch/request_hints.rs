@@ -11,7 +11,24 @@ pub(crate) struct RequestHints {
     pub(crate) client: Option<ClientNetwork>,
     /// The hash of the key that the policy keeps together.
     pub(crate) key: Option<u64>,
+    pub(crate) turn: Turn,
     pub(crate) tried: Tried,
+}
+
+/// The turn of a request among those of its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// It comes after so many turns of other connections, because its own one has as many requests that
+    /// are not answered.
+    After(u32),
+    /// All connections that can hardly take an answer share their turns.
+    Shared,
+}
+
+impl Default for Turn {
+    fn default() -> Self {
+        Turn::After(0)
+    }
 }
 
 /// The backends that a request has tried.

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use crate::backends::report::Report;
 use crate::config::backend::Slots;
-use crate::net::client_network::ClientNetwork;
-use crate::queue::dispatch::fair_queueing::RETRIED;
-use crate::queue::dispatch::list::End;
+use crate::queue::dispatch::fair_queueing::Place;
+use crate::queue::dispatch::list::{End, List};
 use crate::queue::dispatch::member::Member;
 use crate::queue::dispatch::request_hints::RequestHints;
 use crate::queue::dispatch::{
@@ -41,51 +40,74 @@ impl<B: Clone> Dispatch<B> {
         !self.auto.is_searching() || !self.members.iter().flatten().any(left_to_us)
     }
 
-    /// The least time that one more waiter of this client is likely to wait.
+    /// The least time that one more waiter is likely to wait.
     pub(super) fn expected_wait(
         &self,
         bound: Option<u32>,
-        client: Option<ClientNetwork>,
+        hints: &RequestHints,
     ) -> Option<Duration> {
         let (list, rate) = match bound.and_then(|index| self.at(index)) {
             Some(member) => (&member.bound, &member.drain_rate),
             None => (&self.unbound, &self.drain_rate),
         };
-        rate.wait(self.clients.next_place(client, list.len()))
+        let later = self.later(hints).count();
+        let own = self.clients.len(hints.client) - later;
+        rate.wait(self.clients.next_place(hints.client, own, list.len()))
+    }
+
+    /// Waiters of the same client that would be served after this request, last one first.
+    fn later(&self, hints: &RequestHints) -> impl Iterator<Item = u32> {
+        let turn = self.clients.next(hints).turn;
+        let last = self.clients.last_turns(hints.client);
+        last.take_while(move |&waiter| self.waiters[waiter as usize].place.turn > turn)
     }
 
     /// Whether the queue is full and no waiter would be served after this one.
     pub(super) fn is_full_for(&self, hints: &RequestHints) -> bool {
-        self.waiting >= self.limits.length && {
-            let number = self.clients.next_number(hints.client);
-            !self.clients.may_precede(number) || self.last_behind(number).is_none()
-        }
+        self.waiting >= self.limits.length && self.last_after(hints).is_none()
     }
 
-    /// The waiter that would be served last, if it comes after this number. It visits all waiters. That
-    /// is needed only if a client that asks for less than others meets a full queue.
-    fn last_behind(&self, number: u64) -> Option<(u32, Line)> {
-        let lines =
+    /// The waiter that would be served last, if that is after this request: of its client, the one whose
+    /// turn is last. It comes with the one whose number is last, unless that is this request.
+    fn last_after(&self, hints: &RequestHints) -> Option<(u32, Option<u32>)> {
+        let number = self.clients.next_number(hints.client);
+        let may_precede = self.clients.may_precede(number);
+        let last = may_precede.then(|| self.last_behind(number)).flatten();
+        let Some(last) = last else { return Some((self.later(hints).next()?, None)) };
+        let client = self.waiters[last as usize].hints.client;
+        Some((self.clients.last_turns(client).next()?, Some(last)))
+    }
+
+    /// The waiter with the last number, if it comes after this number. It visits all waiters. That is
+    /// needed only if a client that asks for less than others meets a full queue.
+    fn last_behind(&self, number: u64) -> Option<u32> {
+        let numbers =
             self.waiters.iter().enumerate().filter_map(|(index, waiter)| match waiter.state {
-                WaiterState::Waiting { line: line @ (Line::Any | Line::Of(_)), .. } => {
-                    Some((waiter.number, (index as u32, line)))
+                WaiterState::Waiting { line: Line::Any | Line::Of(_), .. } => {
+                    Some((waiter.place.number, index as u32))
                 }
                 _ => None,
             });
-        lines.max_by_key(|&(number, _)| number).filter(|last| last.0 > number).map(|last| last.1)
+        numbers.max_by_key(|&(number, _)| number).filter(|last| last.0 > number).map(|last| last.1)
     }
 
     /// Lets a request wait. In a full queue, it takes the place of another one.
     pub(super) fn wait(&mut self, hints: RequestHints, line: Line, reason: WaitReason) -> Asked<B> {
-        let number = self.clients.next_number(hints.client);
         let full = hints.tried.len() == 0 && self.waiting >= self.limits.length;
-        let displaced = full.then(|| self.last_behind(number)).flatten();
+        let displaced = full.then(|| self.last_after(&hints)).flatten();
         let mut woken = Vec::new();
-        if let Some((waiter, line)) = displaced {
+        let mut left = None;
+        if let Some((waiter, last)) = displaced
+            && let Some(line) = self.line(waiter)
+        {
             woken.extend(self.unlink(waiter, line));
             self.waiters[waiter as usize].state = WaiterState::Refused(Refusal::Displaced);
+            left = Some((last, self.waiters[waiter as usize].place.number, line));
         }
         let ticket = self.queue(hints, line);
+        if let Some((last, number, line)) = left {
+            self.renumber(last.unwrap_or(ticket.0), number, line);
+        }
         woken.extend(self.relieve(line));
         Asked::Waiting(ticket, reason, woken)
     }
@@ -96,9 +118,11 @@ impl<B: Clone> Dispatch<B> {
     }
 
     fn serve_next(&mut self, index: u32) -> Option<(Waker, Line)> {
-        let (waiter, line) = self.next_for(index)?;
+        let (due, line) = self.next_for(index)?;
+        let waiter = self.first_in_turn(due, line);
+        let Waiter { place, ref hints, .. } = self.waiters[waiter as usize];
+        self.clients.serve(hints.client, place);
         let waker = self.unlink(waiter, line);
-        self.clients.serve(self.waiters[waiter as usize].number);
         let grant = match line {
             Line::First(_) => self.grant_check(index),
             Line::Any | Line::Of(_) => self.grant(index),
@@ -106,6 +130,58 @@ impl<B: Clone> Dispatch<B> {
         self.waiters[waiter as usize].state = WaiterState::Granted(grant);
         // A waiter that has not polled yet finds its grant when it does.
         Some((waker.unwrap_or_else(|| Waker::noop().clone()), line))
+    }
+
+    /// Gives the number of this waiter to the one of its client whose turn is first, and returns that one.
+    fn first_in_turn(&mut self, due: u32, line: Line) -> u32 {
+        let Waiter { place, ref hints, .. } = self.waiters[due as usize];
+        if matches!(line, Line::First(_)) || place == Place::RETRIED {
+            return due;
+        }
+        let is_alike = |&other: &u32| {
+            self.waiters[other as usize].place != Place::RETRIED && self.line(other) == Some(line)
+        };
+        let Some(first) = self.clients.turns(hints.client).find(is_alike) else { return due };
+        if first == due {
+            return due;
+        }
+        let later = std::mem::replace(&mut self.waiters[first as usize].place.number, place.number);
+        self.waiters[due as usize].place.number = later;
+        let list = Self::list(line, &mut self.unbound, &mut self.members);
+        list.remove(&mut self.links, due);
+        list.replace(&mut self.links, first, due);
+        list.insert(&mut self.links, first, |index| self.waiters[index as usize].place.number);
+        first
+    }
+
+    /// Gives the number that a waiter left to one that comes later and waits in the same line.
+    fn renumber(&mut self, waiter: u32, number: u64, line: Line) {
+        let place = self.waiters[waiter as usize].place;
+        if self.line(waiter) != Some(line) || place.number <= number {
+            return;
+        }
+        self.waiters[waiter as usize].place.number = number;
+        let list = Self::list(line, &mut self.unbound, &mut self.members);
+        list.remove(&mut self.links, waiter);
+        list.insert(&mut self.links, waiter, |index| self.waiters[index as usize].place.number);
+    }
+
+    /// The list of requests that wait in this line.
+    fn list<'l>(
+        line: Line,
+        unbound: &'l mut List,
+        members: &'l mut [Option<Member<B>>],
+    ) -> &'l mut List {
+        let Line::Of(index) = line else { return unbound };
+        let member = members[index as usize].as_mut();
+        &mut member.expect("nobody waits for a backend that is gone").bound
+    }
+
+    fn line(&self, waiter: u32) -> Option<Line> {
+        match self.waiters[waiter as usize].state {
+            WaiterState::Waiting { line, .. } => Some(line),
+            _ => None,
+        }
     }
 
     fn next_for(&self, index: u32) -> Option<(u32, Line)> {
@@ -152,16 +228,15 @@ impl<B: Clone> Dispatch<B> {
     }
 
     pub(super) fn queue(&mut self, hints: RequestHints, line: Line) -> Ticket {
-        let number = match hints.tried.len() {
-            0 => self.clients.next_number(hints.client),
-            _ => RETRIED,
+        let place = match hints.tried.len() {
+            0 => self.clients.next(&hints),
+            _ => Place::RETRIED,
         };
         let waiter = self.vacant_waiters.pop().unwrap_or_else(|| {
-            self.waiters.push(Waiter { hints, number, state: WaiterState::Vacant });
+            self.waiters.push(Waiter { hints, place, state: WaiterState::Vacant });
             (self.waiters.len() - 1) as u32
         });
-        (self.waiters[waiter as usize].hints, self.waiters[waiter as usize].number) =
-            (hints, number);
+        (self.waiters[waiter as usize].hints, self.waiters[waiter as usize].place) = (hints, place);
         self.enqueue(waiter, line, None);
         Ticket(waiter)
     }
@@ -176,12 +251,13 @@ impl<B: Clone> Dispatch<B> {
                 if line == Line::First(index) { &mut member.first } else { &mut member.bound }
             }
         };
-        let Waiter { number, ref hints, .. } = self.waiters[waiter as usize];
+        let Waiter { place, ref hints, .. } = self.waiters[waiter as usize];
         if let Line::First(_) = line {
             list.push(&mut self.links, waiter, End::Back);
         } else {
-            list.insert(&mut self.links, waiter, |index| self.waiters[index as usize].number);
-            self.clients.join(hints.client, number);
+            list.insert(&mut self.links, waiter, |index| self.waiters[index as usize].place.number);
+            let turn = |index: u32| self.waiters[index as usize].place.turn;
+            self.clients.join(hints, place.number, waiter, turn);
             self.waiting += 1;
             self.max_waiting = self.max_waiting.max(self.waiting);
         }
@@ -203,7 +279,7 @@ impl<B: Clone> Dispatch<B> {
         list.remove(&mut self.links, waiter);
         if let Some(rate) = rate {
             self.waiting -= 1;
-            self.clients.leave(self.waiters[waiter as usize].hints.client);
+            self.clients.leave(self.waiters[waiter as usize].hints.client, waiter);
             if list.is_empty() {
                 rate.reset();
             }

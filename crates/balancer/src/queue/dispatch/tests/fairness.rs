@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::net::client_network::ClientNetwork;
+use crate::queue::dispatch::request_hints::Turn;
 use crate::queue::dispatch::stalled::Stall;
 
 const GREEDY: u8 = 1;
@@ -209,4 +210,55 @@ fn once_nobody_else_comes_a_client_has_all_slots() {
 fn comes_and_goes(d: &mut Plain) {
     let grant = granted(d.ask(from(MODEST)));
     release(d, grant.id);
+}
+
+fn in_turn(d: &mut Plain, turn: Turn) -> Ticket {
+    waiting(d.ask(RequestHints { turn, ..from(GREEDY) }))
+}
+
+#[test]
+fn connections_of_one_client_take_turns_and_other_clients_wait_no_longer() {
+    for policy in all() {
+        let (mut d, id, _) = busy(policy.clone(), 100, 0);
+        let [a, b, c] = [0, 1, 2].map(|before| in_turn(&mut d, Turn::After(before)));
+        let slow = in_turn(&mut d, Turn::Shared);
+        let neighbour = asks(&mut d, GREEDY);
+        let [x, y, z] = [(); 3].map(|()| asks(&mut d, MODEST));
+        for next in [a, x, slow, y, neighbour, z, b, c] {
+            release(&mut d, id);
+            assert!(claim(&mut d, &next).is_some(), "{policy}: {next:?}");
+        }
+    }
+}
+
+#[test]
+fn a_neighbour_waits_for_one_of_many_connections_that_take_little_and_they_are_served_too() {
+    let (mut d, id, _) = busy(Policy::Queue, 100, 0);
+    let slow: Vec<_> = (0..50).map(|_| in_turn(&mut d, Turn::Shared)).collect();
+    for slow in &slow {
+        let neighbour = asks(&mut d, GREEDY);
+        release(&mut d, id);
+        assert!(claim(&mut d, slow).is_some());
+        release(&mut d, id);
+        assert!(claim(&mut d, &neighbour).is_some());
+    }
+}
+
+#[test]
+fn in_a_full_queue_a_neighbour_gets_the_place_of_who_would_be_served_last() {
+    for policy in all() {
+        let (mut d, id, _) = busy(policy.clone(), 4, 0);
+        let slow = [(); 4].map(|()| in_turn(&mut d, Turn::Shared));
+        assert!(matches!(d.ask(RequestHints { turn: Turn::Shared, ..from(GREEDY) }), Asked::Full));
+        let neighbour = asks(&mut d, GREEDY);
+        let other = asks(&mut d, MODEST);
+        for displaced in &slow[2..] {
+            let told = d.claim(displaced, Waker::noop());
+            assert!(matches!(told, Poll::Ready(Err(Refusal::Displaced))), "{policy}");
+        }
+        for next in [&slow[0], &other, &neighbour, &slow[1]] {
+            release(&mut d, id);
+            assert!(claim(&mut d, next).is_some(), "{policy}: {next:?}");
+        }
+    }
 }
