@@ -13,6 +13,7 @@ mod http2_abuse;
 mod limits;
 mod logging;
 mod membership;
+mod neighbours;
 mod one_at_a_time_backends;
 mod proxied;
 mod queueing;
