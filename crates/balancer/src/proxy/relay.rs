@@ -64,6 +64,7 @@ impl<'r, 'w> Relay<'r, 'w> {
             download: Download::Head { scanner: None, interim: 0, continued: false },
             spool: None,
             spooled: 0,
+            spool_due: None,
             watch: ResetWatch::new(),
             moved: Moved::default(),
             acknowledged: false,
@@ -140,6 +141,13 @@ impl<'r, 'w> Relay<'r, 'w> {
             if let Some(connection) = &mut self.connection {
                 connection.slot.stall(self.request.client.map(ClientNetwork::of), cx.waker());
             }
+        }
+        if let Some(due) = self.spool_due.take()
+            && due < slow.unwrap_or(limit).min(limit)
+        {
+            ready!(self.client.timer.poll(cx, due));
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
         }
         while !sees_reset && self.upload.waits_for_backend(self.space) {
             let look = self.looked.max(since) + RESET_CHECK_INTERVAL;

@@ -355,6 +355,11 @@ impl Slot<'_> {
         self.stall.as_ref().is_some_and(|stall| self.queue.lock().is_revoked(stall))
     }
 
+    /// Whether requests wait for a slot of this app.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.queue.depth().0 > 0
+    }
+
     pub(crate) fn class(&self) -> Class {
         self.class
     }

@@ -1,6 +1,7 @@
 //! The answer on its way to the client.
 
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use crate::backends::counters::BackendFault;
 use crate::connection::client_stream::{ClientStream, FinalWrite};
@@ -12,6 +13,7 @@ use crate::h1::response::{Delivery, Persistence, Response, ResponseRules, parse_
 use crate::h1::scan::{Scan, Scanner};
 use crate::net::socket::ByteStream as _;
 use crate::net::{clock, memory};
+use crate::proxy::relay::STALLED_AFTER;
 use crate::proxy::relay::state::{Download, Outcome, Relay, Upload};
 use crate::proxy::spool::{Piece, Share, Spool};
 
@@ -122,6 +124,9 @@ impl<'w> Relay<'_, 'w> {
             if !self.may_spool() {
                 return Poll::Pending;
             }
+            if !self.is_spool_due() {
+                return Poll::Pending;
+            }
             let Some(connection) = &mut self.connection else { return Poll::Pending };
             // Nothing is moved before the backend has more. An error is for the read to tell.
             let _ = ready!(connection.stream().poll_read_ready(cx));
@@ -150,6 +155,22 @@ impl<'w> Relay<'_, 'w> {
             && !self.is_interleaved()
             && self.worker.shared.config.limits.spool_memory_bytes > 0
             && !memory::is_scarce()
+    }
+
+    /// Whether somebody needs the slot more than a client that takes its answer. If not, a short wait for
+    /// it costs less than a copy.
+    fn is_spool_due(&mut self) -> bool {
+        let now = Instant::now();
+        let since = match self.still {
+            Some((since, moved)) if moved == self.moved.total() => since,
+            Some(_) => now,
+            None => self.began,
+        };
+        let due = since + STALLED_AFTER;
+        let is_needed =
+            self.connection.as_ref().is_some_and(|connection| connection.slot.is_waited_for());
+        self.spool_due = (due > now && !is_needed).then_some(due);
+        self.spool_due.is_none()
     }
 
     /// Lets the client take what it has not yet taken from a spool, so that the buffer is free for the

@@ -32,6 +32,8 @@ pub(crate) struct Relay<'r, 'w> {
     pub(crate) spool: Option<Box<Spool>>,
     /// Bytes that went there.
     pub(crate) spooled: u64,
+    /// When it begins if the client takes nothing until then.
+    pub(crate) spool_due: Option<Instant>,
     pub(crate) watch: ResetWatch,
     pub(crate) moved: Moved,
     /// Whether the beginning of the answer was acknowledged at once.
