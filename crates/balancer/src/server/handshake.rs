@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rustls::HandshakeKind;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{sleep_until, timeout_at};
 use tokio_rustls::TlsAcceptor;
 
@@ -14,7 +15,15 @@ use crate::connection::client::Client;
 use crate::connection::client_stream::ClientStream;
 use crate::connection::worker::{OpenConnection, Shared, Worker};
 use crate::net::peer::{Peer, Scheme};
+use crate::net::socket::peek;
 use crate::server::{proxy_protocol, session};
+
+/// A fatal alert `protocol_version` (RFC 8446 6.2). rustls says `handshake_failure`, because it first looks for
+/// an extension that old clients do not have.
+const PROTOCOL_VERSION_ALERT: [u8; 7] = [21, 3, 1, 0, 2, 2, 70];
+
+/// Such clients send a few hundred bytes.
+const MAX_OLD_HELLO_BYTES: usize = 4096;
 
 /// Takes a connection through its setup, and serves it.
 pub(crate) async fn accept(
@@ -66,10 +75,26 @@ async fn handshake(
     stream: ClientStream,
     config: &Arc<rustls::ServerConfig>,
 ) -> io::Result<(ClientStream, Option<HandshakeKind>)> {
-    let ClientStream::Tcp(stream) = stream else { return Err(io::ErrorKind::Unsupported.into()) };
+    let ClientStream::Tcp(mut stream) = stream else {
+        return Err(io::ErrorKind::Unsupported.into());
+    };
+    let mut hello = [0; 11];
+    if peek(&stream, &mut hello).is_ok() && is_outdated(&hello) {
+        // Unread bytes would reset the connection, and the reset would overtake the alert.
+        stream.read(&mut [0; MAX_OLD_HELLO_BYTES]).await?;
+        stream.write_all(&PROTOCOL_VERSION_ALERT).await?;
+        stream.shutdown().await?;
+        return Err(io::ErrorKind::Unsupported.into());
+    }
     let secured = TlsAcceptor::from(Arc::clone(config)).accept(stream).await?;
     let kind = secured.get_ref().1.handshake_kind();
     Ok((ClientStream::Tls(Box::new(secured)), kind))
+}
+
+/// Whether a connection begins with a ClientHello of a version below TLS 1.2.
+fn is_outdated(hello: &[u8; 11]) -> bool {
+    // The type and length of a record, those of the message, and its version.
+    matches!(*hello, [22, 3, _, _, _, 1, _, _, _, major, minor] if (major, minor) < (3, 3))
 }
 
 /// Waits for the first byte or the deadline. Returns false if the balancer stops and the time of idle

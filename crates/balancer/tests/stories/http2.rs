@@ -513,6 +513,13 @@ fn h2spec_passes_every_test() {
     h2spec(&plain, &[]);
     let tls = Stage::new(|config| config.listeners = vec![authority.listener(&["h"])]);
     h2spec(&tls, &["--tls", "--insecure"]);
+    let either = Stage::new(|config| config.listeners[0].cleartext = Cleartext::Http1AndH2c);
+    // RFC 9113 3.4: who sends no preface does not use HTTP/2, and its connection ends. RFC 9112 3 asks for the
+    // 400 before that, which h2spec's 3.5/2 cannot read.
+    let invalid = either.ask("INVALID CONNECTION PREFACE\r\n\r\n");
+    assert!(invalid.starts_with("HTTP/1.1 400 "), "{invalid}");
+    let others = ["http2/3.5/1", "http2/4", "http2/5", "http2/6", "http2/7", "http2/8"];
+    h2spec(&either, &[&["generic", "hpack"], &others[..]].concat());
 }
 
 fn h2spec(stage: &Stage, arguments: &[&str]) {

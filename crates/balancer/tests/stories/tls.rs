@@ -90,6 +90,27 @@ fn versions_below_the_minimum_are_refused_and_counted() {
     assert_eq!(curl(&authority, address, &["--tlsv1.3"]).1, "ok");
 }
 
+/// RFC 8446 6.2 names the alert of each reason.
+#[test]
+fn an_alert_says_that_the_version_is_too_old() {
+    let authority = Authority::new();
+    authority.issue("a", &["a.test"]);
+    let stage = stage(&authority, &["a"]);
+    for (version, alert) in [([3, 1], 70), ([3, 2], 70), ([3, 3], 40)] {
+        // A ClientHello with one cipher suite and without extensions, which TLS 1.2 needs.
+        let body = [&version[..], &[7; 32], &[0, 0, 2, 0xc0, 0x13, 1, 0]].concat();
+        let message = [&[1, 0, 0, body.len() as u8][..], &body].concat();
+        let mut client = TcpStream::connect(stage.address()).unwrap();
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        let record = [&[22, 3, 1, 0, message.len() as u8][..], &message].concat();
+        client.write_all(&record).unwrap();
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).unwrap();
+        assert_eq!((answer[0], &answer[3..]), (21, &[0, 2, 2, alert][..]), "{version:?}");
+    }
+    stage.until("they are counted", |s| s.clients.entrance.tls_failures == 3);
+}
+
 #[test]
 fn the_host_that_a_client_names_decides_about_its_certificate() {
     let authority = Authority::new();
