@@ -86,6 +86,13 @@ struct Flight {
     request: Request,
 }
 
+/// What sets the slots of a backend.
+#[derive(Clone, Copy)]
+enum Rule {
+    Slots(Slots),
+    Gradient,
+}
+
 struct World {
     kind: Kind,
     dispatch: Plain,
@@ -103,6 +110,79 @@ struct World {
     budget: Vec<f64>,
     next_open: u64,
     times: Vec<u64>,
+    /// One for each backend.
+    gradients: Vec<Gradient>,
+}
+
+/// A limiter by the ratio of long and short response times: Gradient2Limit in WindowedLimit of Netflix's
+/// concurrency-limits, with their defaults (<https://github.com/Netflix/concurrency-limits>). Only its bounds are
+/// those of the table, 1 to 256 in place of 20 to 200.
+#[derive(Clone, Copy)]
+struct Gradient {
+    limit: f64,
+    /// The average response time of about [`LONG_WINDOW`] windows, in microseconds.
+    long: f64,
+    windows: u32,
+    /// Of this window.
+    total: u64,
+    samples: u64,
+    most_in_flight: usize,
+    ends: u64,
+}
+
+const LONG_WINDOW: f64 = 600.0;
+const WARM_UP_WINDOWS: u32 = 10;
+const TOLERANCE: f64 = 1.5;
+const SMOOTHING: f64 = 0.2;
+/// Requests that may queue in an app.
+const APP_QUEUE: f64 = 4.0;
+const MIN_SAMPLES: u64 = 10;
+const WINDOW: u64 = 1_000_000;
+const MAX_LIMIT: f64 = 256.0;
+
+impl Gradient {
+    fn new() -> Gradient {
+        Gradient {
+            limit: 1.0,
+            long: 0.0,
+            windows: 0,
+            total: 0,
+            samples: 0,
+            most_in_flight: 0,
+            ends: WINDOW,
+        }
+    }
+
+    /// The new limit, at the end of a window.
+    fn sample(&mut self, now: u64, time: u64, in_flight: usize) -> Option<usize> {
+        (self.total, self.samples) = (self.total + time, self.samples + 1);
+        self.most_in_flight = self.most_in_flight.max(in_flight);
+        if now < self.ends || self.samples < MIN_SAMPLES {
+            return None;
+        }
+        self.ends = now + WINDOW;
+        let short = self.total as f64 / self.samples as f64;
+        let in_flight = std::mem::take(&mut self.most_in_flight) as f64;
+        (self.total, self.samples) = (0, 0);
+        self.windows += 1;
+        let weight = match self.windows <= WARM_UP_WINDOWS {
+            true => 1.0 / f64::from(self.windows),
+            false => 2.0 / (LONG_WINDOW + 1.0),
+        };
+        self.long += (short - self.long) * weight;
+        // After an overload, it comes down faster.
+        if self.long / short > 2.0 {
+            self.long *= 0.95;
+        }
+        // A limit that is hardly used says nothing.
+        if in_flight < self.limit / 2.0 {
+            return None;
+        }
+        let gradient = (TOLERANCE * self.long / short).clamp(0.5, 1.0);
+        let next = self.limit * gradient + APP_QUEUE;
+        self.limit = (self.limit * (1.0 - SMOOTHING) + next * SMOOTHING).clamp(1.0, MAX_LIMIT);
+        Some(self.limit as usize)
+    }
 }
 
 /// Of the requests. What a search finds depends on chance.
@@ -116,8 +196,12 @@ const POLL: u64 = 30_000_000;
 const PERIOD: u64 = 100_000;
 
 impl World {
-    fn new(kind: Kind, rule: Slots, seed: u64) -> World {
+    fn new(kind: Kind, rule: Rule, seed: u64) -> World {
         let mut dispatch = new(Policy::Queue, 1024);
+        let (rule, gradients) = match rule {
+            Rule::Slots(slots) => (slots, Vec::new()),
+            Rule::Gradient => (Slots::Fixed(1), vec![Gradient::new(); kind.backends]),
+        };
         let ids = (0..kind.backends).map(|_| dispatch.add("a", rule, terms()).0).collect();
         World {
             kind,
@@ -134,6 +218,7 @@ impl World {
             budget: vec![0.0; kind.backends],
             next_open: u64::MAX,
             times: Vec::new(),
+            gradients,
         }
     }
 
@@ -295,7 +380,14 @@ impl World {
 
     fn answer(&mut self, flight: &Flight) {
         let report = Report::answered(self.at(flight.began), self.at(self.now), false);
+        let backend = self.dispatch.member(flight.id).expect("it stays");
+        let in_flight = backend.in_flight;
         let freed = self.dispatch.release(flight.id, flight.ordinal, report);
+        if let Some(gradient) = self.gradients.get_mut(flight.id.index as usize)
+            && let Some(limit) = gradient.sample(self.now, self.now - flight.began, in_flight)
+        {
+            self.dispatch.set_slots(flight.id, limit);
+        }
         let Request { asked, sender, .. } = flight.request;
         if self.now >= SETTLED && sender != Sender::Poll {
             self.times.push(self.now - asked);
@@ -398,7 +490,7 @@ fn found_slots_serve_as_well_as_the_best_number() {
         ("cold start, overload", 795.0, 265.0),
         ("one in 20 s", 0.01, 10.0),
     ] {
-        let found = World::new(kind(name), Slots::Auto, SEEDS[0]).run();
+        let found = World::new(kind(name), Rule::Slots(Slots::Auto), SEEDS[0]).run();
         assert!(found.0 > rate && found.1 < p99, "{name}: {found:?}");
     }
 }
@@ -406,7 +498,8 @@ fn found_slots_serve_as_well_as_the_best_number() {
 /// A hundred polls would hold all slots that the search has found.
 #[test]
 fn long_polls_leave_slots_to_others() {
-    let (rate, p99) = World::new(kind("polls and others"), Slots::Auto, SEEDS[0]).run();
+    let (rate, p99) =
+        World::new(kind("polls and others"), Rule::Slots(Slots::Auto), SEEDS[0]).run();
     assert!(rate > 45.0 && p99 < 15.0, "{rate} a second, {p99} ms");
 }
 
@@ -421,17 +514,20 @@ struct Comparison {
     many: Outcome,
     /// With those that the search finds.
     found: Outcome,
+    /// With those of the gradient limiter.
+    gradient: Outcome,
 }
 
 fn compare(kind: Kind, seed: u64) -> Comparison {
-    let outcomes =
-        [1, 2, 4, 8, 16, 64, 256].map(|slots| World::new(kind, Slots::Fixed(slots), seed).run());
+    let run = |rule| World::new(kind, rule, seed).run();
+    let outcomes = [1, 2, 4, 8, 16, 64, 256].map(|slots| run(Rule::Slots(Slots::Fixed(slots))));
     let many = outcomes[6];
     let most = outcomes.iter().map(|(rate, _)| *rate).fold(0.0, f64::max);
     // What had waited at the start adds to the rate. Where polls hold all slots, others get next to nothing.
     let good = outcomes.into_iter().filter(|(rate, p99)| *rate > 0.97 * most && *p99 < 1e4);
     let best = good.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or(many);
-    Comparison { best, many, found: World::new(kind, Slots::Auto, seed).run() }
+    let (found, gradient) = (run(Rule::Slots(Slots::Auto)), run(Rule::Gradient));
+    Comparison { best, many, found, gradient }
 }
 
 fn range(figures: [f64; SEEDS.len()]) -> String {
@@ -444,24 +540,33 @@ fn range(figures: [f64; SEEDS.len()]) -> String {
 #[ignore = "a measurement, for `make bench-choosing`"]
 fn slots_are_compared() {
     println!("requests/s and p99 in ms, as a range over {} seeds", SEEDS.len());
-    println!("{:<20} {:>24} {:>24} {:>24}", "", "best number", "256", "auto");
+    let columns = ["best number", "256", "auto", "gradient"];
+    println!("{:<20}{}", "", columns.map(|it| format!(" {it:>24}")).concat());
     for kind in kinds() {
         let compared = std::thread::scope(|scope| {
             let begun = SEEDS.map(|seed| scope.spawn(move || compare(kind, seed)));
             begun.map(|thread| thread.join().expect("it does not panic"))
         });
-        let [best, many, found] =
-            [|it: &Comparison| it.best, |it: &Comparison| it.many, |it: &Comparison| it.found];
+        let [best, many, found, gradient] = [
+            |it: &Comparison| it.best,
+            |it: &Comparison| it.many,
+            |it: &Comparison| it.found,
+            |it: &Comparison| it.gradient,
+        ];
         print!("{:<20}", kind.name);
-        for of in [best, many, found] {
+        for of in [best, many, found, gradient] {
             let (rates, p99s) =
                 (compared.each_ref().map(|it| of(it).0), compared.each_ref().map(|it| of(it).1));
             print!(" {:>12} {:>11}", range(rates), range(p99s));
         }
-        let [beside_best, beside_many] = [best, many].map(|of| {
-            let more = compared.iter().map(|it| 100.0 * (it.found.1 / of(it).1 - 1.0));
+        let beside = |of: fn(&Comparison) -> Outcome, other: fn(&Comparison) -> Outcome| {
+            let more = compared.iter().map(|it| 100.0 * (of(it).1 / other(it).1 - 1.0));
             more.fold(f64::MIN, f64::max)
-        });
-        println!("  p99 at most {beside_best:+.0} % of the best, {beside_many:+.0} % of 256");
+        };
+        let [of_best, of_many] = [best, many].map(|other| beside(found, other));
+        let of_gradient = beside(gradient, best);
+        println!(
+            "  p99 at most {of_best:+.0} % of the best, {of_many:+.0} % of 256; gradient {of_gradient:+.0} % of the best"
+        );
     }
 }
