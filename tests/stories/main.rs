@@ -29,6 +29,7 @@ mod operation;
 mod overload;
 mod plan;
 mod plan_behind;
+mod poison;
 mod report;
 mod sandbox;
 mod scripts;

@@ -60,7 +60,7 @@ pub use net::listener::listen_tcp;
 pub use queue::counters::ShedCounts;
 pub use queue::dispatch::retry_budget::RetryCounts;
 pub use routing::redirect_loop::Redirecting;
-pub use server::balancer::{Balancer, Drained, Handle};
+pub use server::balancer::{Balancer, Death, Drained, Handle};
 pub use server::relayed_elsewhere::{RelayedElsewhere, Unserved};
 pub use server::snapshot::{
     AppSnapshot, BackendPhase, BackendSnapshot, BackendTimes, ClientsSnapshot, QueueSnapshot,

@@ -102,6 +102,15 @@ pub struct Identity {
 /// written. Set at most once, in one sentence.
 pub type Notice = Arc<OnceLock<String>>;
 
+/// What an instance had to do when it died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Load {
+    /// Requests, which may be what ended it.
+    Requests,
+    /// Nothing, as far as is known.
+    Idle,
+}
+
 /// Is told which instances may get requests; a balancer.
 #[async_trait]
 pub trait Membership: Send + Sync + 'static {
@@ -111,8 +120,8 @@ pub trait Membership: Send + Sync + 'static {
     /// When it cannot be given any; it is stopped then.
     async fn join(&self, member: &Member) -> Result<(), StartError>;
 
-    /// The instance died by itself: in service, or while it was drained.
-    fn lost(&self, member: &Member);
+    /// The instance died: in service, or while it was drained.
+    fn lost(&self, member: &Member) -> Load;
 
     /// Takes the instance out of service. Returns when no request is in flight there or `deadline`
     /// has passed, whichever is first; from the call on it gets no new request.

@@ -37,7 +37,7 @@ pub use driver::systemd::{SystemdDriver, SystemdHost, TemplateDriver};
 pub use driver::undo::run_guard;
 pub use driver::watched::Watched;
 pub use driver::{
-    Dependency, Driver, Extent, Identity, Instance, Member, Membership, Notice, Restarts,
+    Dependency, Driver, Extent, Identity, Instance, Load, Member, Membership, Notice, Restarts,
 };
 pub use error::{FleetError, StartError};
 pub use exit::Exit;
@@ -46,5 +46,5 @@ pub use fleet::status::{MemberStatus, Past, State};
 pub use image::{Image, ImageOrigin, Reach};
 pub use limits::{Cpus, Limits};
 pub use program::{Logs, Ports, Program};
-pub use restart::{Crashes, RestartPolicy, Setback};
+pub use restart::{Crashes, Death, RestartPolicy, Setback};
 pub use template::{NotTemplate, Template, TemplateName};

@@ -8,7 +8,8 @@ use tokio::time::Instant;
 ///
 /// The wait before a restart doubles from `first` to `max`. A random share of up to `jitter` is taken off,
 /// so that instances that died together do not start together. An instance that served for `steady` is
-/// back at `first`. `crash_limit` crashes without that are a crash loop.
+/// back at `first`. One that died under requests does not make the waits grow, because it could start.
+/// `crash_limit` crashes without a steady time are a crash loop.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RestartPolicy {
     first: Duration,
@@ -45,13 +46,27 @@ pub enum InvalidRestartPolicy {
     NeverSteady,
 }
 
+/// How an instance died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Death {
+    /// By itself, or it is not known how.
+    Idle,
+    /// With requests in flight, which may be what ended it, so long after it was ready.
+    Serving(Duration),
+}
+
 /// The crashes of one instance since it was steady.
 #[derive(Debug)]
 pub struct Crashes {
     policy: RestartPolicy,
     count: u32,
+    /// Those without requests, which make the waits grow.
+    idle: u32,
     first: Option<Instant>,
 }
+
+/// An instance that served for so long is started again at once.
+const SERVED: Duration = Duration::from_secs(1);
 
 /// What follows from a crash.
 #[derive(Debug, PartialEq)]
@@ -122,18 +137,25 @@ impl Default for RestartPolicy {
 impl Crashes {
     /// None yet.
     pub fn new(policy: RestartPolicy) -> Crashes {
-        Crashes { policy, count: 0, first: None }
+        Crashes { policy, count: 0, idle: 0, first: None }
     }
 
     /// Counts one.
-    pub fn record(&mut self, now: Instant) -> Setback {
+    pub fn record(&mut self, now: Instant, death: Death) -> Setback {
         let first = *self.first.get_or_insert(now);
         self.count = self.count.saturating_add(1);
+        let wait = match death {
+            Death::Idle => {
+                self.idle = self.idle.saturating_add(1);
+                self.policy.wait(self.idle)
+            }
+            // A service that requests end must be back before the next one comes.
+            Death::Serving(served) if served >= SERVED => Duration::ZERO,
+            // Requests that end it at once would take a core for the starts.
+            Death::Serving(_) => self.policy.wait(1),
+        };
         let is_loop = self.count >= self.policy.crash_limit;
-        Setback {
-            wait: self.policy.wait(self.count),
-            crash_loop: is_loop.then(|| (self.count, now - first)),
-        }
+        Setback { wait, crash_loop: is_loop.then(|| (self.count, now - first)) }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -142,7 +164,7 @@ impl Crashes {
 
     /// The instance is steady.
     pub fn forget(&mut self) {
-        (self.count, self.first) = (0, None);
+        (self.count, self.idle, self.first) = (0, 0, None);
     }
 }
 
@@ -161,22 +183,36 @@ mod tests {
     #[test]
     fn waits_double_and_reset_after_a_steady_run() {
         let mut crashes = crashes(100);
-        let mut wait = || crashes.record(Instant::now()).wait;
+        let mut wait = || crashes.record(Instant::now(), Death::Idle).wait;
         assert_eq!([wait(), wait(), wait(), wait(), wait()], [1, 2, 4, 5, 5].map(seconds));
         crashes.forget();
-        assert_eq!(crashes.record(Instant::now()).wait, seconds(1));
+        assert_eq!(crashes.record(Instant::now(), Death::Idle).wait, seconds(1));
+    }
+
+    #[test]
+    fn deaths_under_requests_do_not_make_waits_grow() {
+        let mut crashes = crashes(3);
+        let mut record = |death| crashes.record(Instant::now(), death);
+        for _ in 0..9 {
+            assert_eq!(record(Death::Serving(seconds(2))).wait, Duration::ZERO);
+            assert_eq!(record(Death::Serving(Duration::ZERO)).wait, seconds(1));
+        }
+        assert_eq!(record(Death::Idle).wait, seconds(1));
+        let last = record(Death::Idle);
+        assert_eq!((last.wait, last.crash_loop.map(|it| it.0)), (seconds(2), Some(20)));
     }
 
     #[test]
     fn crashes_above_the_limit_are_a_loop_until_steady() {
         let (mut crashes, start) = (crashes(3), Instant::now());
-        let mut crash_loop = |second| crashes.record(start + seconds(second)).crash_loop;
+        let mut crash_loop =
+            |second| crashes.record(start + seconds(second), Death::Idle).crash_loop;
         assert_eq!([crash_loop(0), crash_loop(40)], [None, None]);
         assert_eq!(crash_loop(100), Some((3, seconds(100))));
         assert_eq!(crash_loop(130), Some((4, seconds(130))));
         crashes.forget();
         assert!(crashes.is_empty());
-        assert_eq!(crashes.record(start).crash_loop, None);
+        assert_eq!(crashes.record(start, Death::Idle).crash_loop, None);
     }
 
     #[test]

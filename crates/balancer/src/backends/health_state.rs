@@ -113,6 +113,11 @@ impl HealthState {
         over.then(|| self.turn(BackendHealth::Trial, "its rest is over".into()))
     }
 
+    /// Whether its last request did not fail.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.failures == 0
+    }
+
     fn rise(&mut self, reason: String) -> HealthChange {
         (self.failures, self.rests) = (0, 0);
         self.turn(BackendHealth::Up, reason)

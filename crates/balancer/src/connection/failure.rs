@@ -53,6 +53,8 @@ pub(crate) enum Failure {
         /// Until a backend is tried again.
         retry: Duration,
     },
+    /// Requests of its kind have just cost backends, and the others are kept from it.
+    Confined,
     /// Connecting failed for this reason, at this backend and all tried before.
     Connect(Arc<BackendState>, String),
     Closed(Arc<BackendState>),
@@ -85,7 +87,8 @@ impl Failure {
             | Failure::QueueFull(_)
             | Failure::QueueTimeout(_)
             | Failure::QueueTooSlow { .. }
-            | Failure::AllDown { .. } => 503,
+            | Failure::AllDown { .. }
+            | Failure::Confined => 503,
             Failure::Connect(..) | Failure::Closed(_) | Failure::Malformed(..) => 502,
             Failure::ResponseTimeout(..) => 504,
         }
@@ -226,6 +229,9 @@ impl fmt::Display for Failure {
                     "none of {backends} instances is fit to serve, the last one after {reason}; see their logs"
                 )
             }
+            Failure::Confined => f.write_str(
+                "requests like this one have just ended instances, and the others are kept from it; see their logs",
+            ),
             Failure::Connect(backend, reason) => {
                 write!(f, "{} cannot be reached: {reason}", backend.public_name)
             }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::{Duration, Instant};
 
+use crate::backends::backend_id::BackendId;
 use crate::backends::backend_stream::Check;
 use crate::backends::counters::{BackendFault, record};
 use crate::backends::report::Report;
@@ -47,6 +48,9 @@ pub(crate) enum After {
 /// Backends that may be lost with one request. If a second one dies, the request itself may kill
 /// backends, and no third one is put at risk.
 const MAX_LOST_BACKENDS: usize = 2;
+
+/// How often to look whether a confined request may go on.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Serves a request whose rewritten header is in the workspace. `body` is what the client has yet to
 /// send.
@@ -180,13 +184,15 @@ async fn forward<'w>(
     let key = app.config.policy.key(&space.request, request.client);
     let asker = request.client.map(ClientNetwork::of);
     let turn = client.turn();
-    let mut hints = RequestHints { client: asker, key, turn, tried: Tried::default() };
+    let route = app.queue.suspicious_route(&space.request);
+    let mut hints =
+        RequestHints { client: asker, key, turn, tried: Tried::default(), route, loss: None };
     let mut unserved: Option<Box<Unserved>> = None;
     let mut queue_fields = space.head - 2..space.head - 2;
     let mut losses = 0;
     loop {
         let asked = if unserved.is_none() { arrived } else { Instant::now() };
-        let (slot, waited) = match slot(client, worker, app, hints).await {
+        let (slot, waited) = match slot(client, worker, app, &mut hints, &space.request).await {
             Ok(granted) => granted,
             Err(Refused::Outcome(outcome)) => {
                 // For the log: the request may have waited in vain.
@@ -211,7 +217,10 @@ async fn forward<'w>(
                 write_queue_time(space, request, &mut queue_fields, arrived);
             }
         }
-        match attempt(client, space, request, body, worker, slot, granted).await {
+        let id = slot.id;
+        let outcome = attempt(client, space, request, body, worker, slot, granted).await;
+        watch(&outcome, id, &mut hints, app, space);
+        match outcome {
             Outcome::Unserved(failed) => {
                 hints.tried.push(failed.id);
                 losses += usize::from(failed.touch == Touch::Lost);
@@ -222,6 +231,34 @@ async fn forward<'w>(
             }
             outcome => return outcome,
         }
+    }
+}
+
+/// Records what an attempt says about the request: whether it may be what ended the backend.
+fn watch(
+    outcome: &Outcome<'_>,
+    id: BackendId,
+    hints: &mut RequestHints,
+    app: &App,
+    space: &Workspace,
+) {
+    match outcome {
+        Outcome::Unserved(failed) if failed.touch == Touch::Lost => {
+            hints.loss = Some(app.queue.on_loss(id, hints, &space.request));
+        }
+        Outcome::Failed(failure) if matches!(**failure, Failure::Closed(_)) => {
+            app.queue.on_loss(id, hints, &space.request);
+        }
+        Outcome::Broken => {
+            app.queue.on_loss(id, hints, &space.request);
+        }
+        Outcome::Complete(_) | Outcome::Tunnel(_) => app.queue.on_answer(hints),
+        _ => {}
+    }
+    if let Outcome::Unserved(failed) = outcome
+        && matches!(*failed.failure, Failure::Connect(..))
+    {
+        app.queue.on_death(id);
     }
 }
 
@@ -317,24 +354,53 @@ async fn slot<'w>(
     client: &mut Client,
     worker: &Worker,
     app: &'w App,
-    hints: RequestHints,
+    hints: &mut RequestHints,
+    head: &[u8],
 ) -> Result<(Slot<'w>, bool), Refused<'w>> {
     let limits = app.config.queue;
-    let failure = match app.queue.ask(hints) {
-        Reply::Slot(slot) => return Ok((slot, false)),
-        Reply::QueuePlace(place, reason) => {
-            let slot = wait(client, worker, app, place, reason).await;
-            return slot.map(|slot| (slot, true));
+    let mut has_waited = false;
+    let failure = loop {
+        let reply = ask(client, app, hints).await;
+        if hints.loss.take().is_some() && matches!(reply, Reply::Confined) {
+            return Err(Refused::NobodyLeft);
         }
-        Reply::AllDown => all_down(worker, app, Duration::ZERO),
-        Reply::AllTried | Reply::Overspent => return Err(Refused::NobodyLeft),
-        Reply::Full => queue_full(worker, app),
-        Reply::TooLate(expected) => {
-            app.tally(worker.index, |tally| tally.shed.too_late += 1);
-            Failure::QueueTooSlow { expected, limit: limits.wait }
-        }
+        break match reply {
+            Reply::Slot(slot) => return Ok((slot, has_waited)),
+            Reply::QueuePlace(place, reason) => {
+                let slot = wait(client, worker, app, place, reason).await?;
+                // Requests of its kind may have ended backends meanwhile.
+                hints.route = app.queue.suspicious_route(head);
+                if !app.queue.is_confined(hints) {
+                    return Ok((slot, true));
+                }
+                has_waited = true;
+                continue;
+            }
+            Reply::AllDown => all_down(worker, app, Duration::ZERO),
+            Reply::AllTried | Reply::Overspent => return Err(Refused::NobodyLeft),
+            Reply::Confined => Failure::Confined,
+            Reply::Full => queue_full(worker, app),
+            Reply::TooLate(expected) => {
+                app.tally(worker.index, |tally| tally.shed.too_late += 1);
+                Failure::QueueTooSlow { expected, limit: limits.wait }
+            }
+        };
     };
     Err(Refused::Outcome(Outcome::Failed(failure.into())))
+}
+
+/// Asks for a slot, again and again while the request is confined and may become harmless.
+async fn ask<'w>(client: &mut Client, app: &'w App, hints: &RequestHints) -> Reply<'w> {
+    let mut reply = app.queue.ask(*hints);
+    if matches!(reply, Reply::Confined) {
+        let end = Instant::now() + app.queue.patience(hints);
+        while matches!(reply, Reply::Confined) && Instant::now() < end {
+            let look = Instant::now() + LOOK_INTERVAL;
+            poll_fn(|cx| client.timer.poll(cx, look)).await;
+            reply = app.queue.ask(*hints);
+        }
+    }
+    reply
 }
 
 async fn wait<'w>(

@@ -21,6 +21,7 @@ pub(crate) mod retry_budget;
 pub(crate) mod ring;
 pub(crate) mod service_time;
 pub(crate) mod stalled;
+pub(crate) mod suspects;
 #[cfg(test)]
 mod tests;
 pub(crate) mod wait_queue;
@@ -45,6 +46,7 @@ use crate::queue::dispatch::member::{Member, Standing};
 use crate::queue::dispatch::request_hints::{RequestHints, Tried};
 use crate::queue::dispatch::retry_budget::{Budget, RetryCounts};
 use crate::queue::dispatch::stalled::Stalled;
+use crate::queue::dispatch::suspects::Suspects;
 
 /// The queue, the policy and the members. `B` is what a granted request needs of its backend.
 pub(crate) struct Dispatch<B> {
@@ -81,6 +83,7 @@ pub(crate) struct Dispatch<B> {
     unbound: List,
     clients: FairQueueing,
     stalled: Stalled,
+    suspects: Suspects,
     drain_rate: DrainRate,
     waiting: usize,
     max_waiting: usize,
@@ -148,6 +151,8 @@ pub(crate) enum Asked<B> {
     AllTried,
     /// It could be sent again, but the retry budget is spent.
     Overspent,
+    /// Requests like it have just cost backends, and the last ones are kept from it.
+    Confined,
 }
 
 /// Why a request has to wait.
@@ -214,6 +219,7 @@ impl<B: Clone> Dispatch<B> {
             unbound: List::EMPTY,
             clients: FairQueueing::default(),
             stalled: Stalled::default(),
+            suspects: Suspects::default(),
             drain_rate: DrainRate::default(),
             waiting: 0,
             max_waiting: 0,
@@ -225,6 +231,15 @@ impl<B: Clone> Dispatch<B> {
     pub(crate) fn ask(&mut self, hints: RequestHints) -> Asked<B> {
         let first = hints.tried.len() == 0;
         self.note_arrival(hints.client);
+        if self.has_suspects() && self.is_confined(&hints) {
+            return self.ask_confined(&hints);
+        }
+        if Self::is_final(&hints) {
+            return Asked::AllTried;
+        }
+        if self.must_wait(&hints) {
+            return Asked::Confined;
+        }
         let choice = match self.held_back() {
             Some(client) if first && client == hints.client => Choice::Later(None),
             _ => self.choose(&hints),
@@ -307,6 +322,7 @@ impl<B: Clone> Dispatch<B> {
         self.note_time(id, ordinal, report);
         let Some(member) = self.member_mut(id) else { return Freed::default() };
         member.in_flight -= 1;
+        member.confines &= member.in_flight > 0;
         let drained = member.is_drained();
         let changes = self.on_report(id.index, report);
         self.learn(id.index, report);

@@ -1,6 +1,7 @@
 //! The queue as connections use it. Slots and places in the queue are released when they are dropped.
 
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
@@ -21,6 +22,7 @@ use crate::queue::dispatch::request_hints::RequestHints;
 use crate::queue::dispatch::retry_budget::RetryCounts;
 use crate::queue::dispatch::ring::hash;
 use crate::queue::dispatch::stalled::Stall;
+use crate::queue::dispatch::suspects::{Loss, Route};
 use crate::queue::dispatch::{
     AllDown, Asked, Changes, Dispatch, Freed, Grant, Refusal, Ticket, WaitReason,
 };
@@ -29,6 +31,8 @@ use crate::queue::dispatch::{
 /// is held.
 pub(crate) struct SharedQueue {
     dispatch: Mutex<Dispatch<Arc<BackendState>>>,
+    /// Whether kinds of requests are under suspicion, without the lock.
+    suspects: AtomicBool,
     protocol: Protocol,
     threads: usize,
     events: broadcast::Sender<HealthEvent>,
@@ -72,6 +76,7 @@ pub(crate) enum Reply<'a> {
     TooLate(Duration),
     AllTried,
     Overspent,
+    Confined,
 }
 
 /// The state of a backend at one moment.
@@ -96,7 +101,8 @@ impl SharedQueue {
         events: broadcast::Sender<HealthEvent>,
     ) -> Self {
         let dispatch = Mutex::new(Dispatch::new(app, config));
-        SharedQueue { dispatch, protocol: config.protocol, threads, events }
+        let suspects = AtomicBool::new(false);
+        SharedQueue { dispatch, suspects, protocol: config.protocol, threads, events }
     }
 
     pub(crate) fn ask(&self, hints: RequestHints) -> Reply<'_> {
@@ -112,7 +118,46 @@ impl SharedQueue {
             Asked::TooLate(wait) => Reply::TooLate(wait),
             Asked::AllTried => Reply::AllTried,
             Asked::Overspent => Reply::Overspent,
+            Asked::Confined => Reply::Confined,
         }
+    }
+
+    /// The hashes of target and path, if kinds of requests are under suspicion.
+    pub(crate) fn suspicious_route(&self, head: &[u8]) -> Option<Route> {
+        let has_suspects = self.suspects.load(Ordering::Relaxed);
+        has_suspects.then(|| self.lock().route(head))
+    }
+
+    /// Whether requests of this kind have just cost backends.
+    pub(crate) fn is_confined(&self, hints: &RequestHints) -> bool {
+        hints.route.is_some() && self.lock().is_confined(hints)
+    }
+
+    /// How long such a request may wait after [`Reply::Confined`].
+    pub(crate) fn patience(&self, hints: &RequestHints) -> Duration {
+        self.lock().patience(hints)
+    }
+
+    /// Records that a backend closed the connection of this request before the whole answer.
+    pub(crate) fn on_loss(&self, id: BackendId, hints: &mut RequestHints, head: &[u8]) -> Loss {
+        let mut dispatch = self.lock();
+        hints.route = Some(dispatch.route(head));
+        self.suspects.store(true, Ordering::Relaxed);
+        dispatch.on_loss(id, hints)
+    }
+
+    /// Records that a request was answered.
+    pub(crate) fn on_answer(&self, hints: &RequestHints) {
+        if hints.route.is_some() {
+            self.lock().on_answer(hints);
+        }
+    }
+
+    /// Records that a backend does not run any more. Returns whether requests were lost with it.
+    pub(crate) fn on_death(&self, id: BackendId) -> bool {
+        let mut dispatch = self.lock();
+        let in_flight = dispatch.member(id).is_some_and(|member| member.in_flight > 0);
+        dispatch.on_death(id) || in_flight
     }
 
     /// A slot of this backend, before all other requests. None if the backend is gone, paused or
@@ -233,6 +278,7 @@ impl SharedQueue {
     pub(crate) fn tick(&self, now: Instant) {
         let mut dispatch = self.lock();
         let changes = dispatch.tick(now);
+        self.suspects.store(dispatch.has_suspects(), Ordering::Relaxed);
         self.change(dispatch, changes);
     }
 

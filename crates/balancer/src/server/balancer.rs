@@ -47,6 +47,15 @@ pub struct Handle {
     thread_ids: Arc<[i32]>,
 }
 
+/// How a backend died.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Death {
+    /// With requests, which may be what ended it.
+    Serving,
+    /// By itself.
+    Idle,
+}
+
 /// How a drain ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drained {
@@ -280,6 +289,17 @@ impl Handle {
     /// Removes a backend at once. Its requests in flight continue as long as it answers them.
     pub fn remove(&self, id: BackendId) {
         self.shared.app(id.app()).queue.remove(id);
+    }
+
+    /// Removes a backend that died. Requests that were lost with it may be what ended it.
+    pub fn lost(&self, id: BackendId) -> Death {
+        let queue = &self.shared.app(id.app()).queue;
+        let death = match queue.on_death(id) {
+            true => Death::Serving,
+            false => Death::Idle,
+        };
+        queue.remove(id);
+        death
     }
 
     /// Gives a backend no new request, waits for its last one until `deadline`, and then removes it.

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::app::{App, Readiness};
-use crate::driver::{Driver, Extent, Identity, Instance, Member, Membership, Notice};
+use crate::driver::{Driver, Extent, Identity, Instance, Load, Member, Membership, Notice};
 use crate::error::{Output, StartError};
 use crate::exit::Exit;
 
@@ -57,6 +57,7 @@ pub struct FakeMembership {
     journal: Journal,
     drain: Duration,
     refusal: Option<StartError>,
+    load: Load,
 }
 
 #[derive(Default)]
@@ -295,7 +296,12 @@ impl Drop for FakeInstance {
 impl FakeMembership {
     /// A membership whose drains take `drain`, or the deadline if that is shorter.
     pub fn new(journal: &Journal, drain: Duration) -> FakeMembership {
-        FakeMembership { journal: journal.clone(), drain, refusal: None }
+        FakeMembership { journal: journal.clone(), drain, refusal: None, load: Load::Idle }
+    }
+
+    /// A membership whose instances die under requests.
+    pub fn busy(journal: &Journal) -> FakeMembership {
+        FakeMembership { load: Load::Requests, ..FakeMembership::new(journal, Duration::ZERO) }
     }
 
     /// A membership that gives requests to nobody.
@@ -314,8 +320,9 @@ impl Membership for FakeMembership {
         }
     }
 
-    fn lost(&self, member: &Member) {
+    fn lost(&self, member: &Member) -> Load {
         self.journal.note("lost", &member.name);
+        self.load
     }
 
     async fn drain(&self, member: &Member, deadline: Duration) {

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 pub(crate) use instance::{Ask, Context, Stay};
 use instance::{Crash, Refusal, RunningInstance, launch, left, release, retire};
 
-use crate::driver::{Identity, Restarts};
+use crate::driver::{Identity, Load, Restarts};
 use crate::error::FleetError;
 use crate::exit::Exit;
 use crate::fleet::status::{Past, State};
@@ -71,7 +71,7 @@ enum End {
 /// State of an instance when its successor is ready.
 enum Predecessor {
     Serves,
-    Died,
+    Died(Load),
 }
 
 /// What to do after a crash.
@@ -224,8 +224,8 @@ impl Keeper {
                 }
                 () = running.instance.died() => {
                     self.phase.send_replace(Phase::Pending);
-                    self.context.membership.lost(&running.member);
-                    return End::Crashed(running.crash().await);
+                    let load = self.context.membership.lost(&running.member);
+                    return End::Crashed(running.crash(load).await);
                 }
                 Some(reply) = self.orders.recv() => reply,
                 Some(ask) = self.asks.recv() => {
@@ -262,9 +262,9 @@ impl Keeper {
         let launched = tokio::select! {
             launched = &mut successor => (launched, Predecessor::Serves),
             () = running.instance.died() => {
-                self.context.membership.lost(&running.member);
+                let load = self.context.membership.lost(&running.member);
                 self.context.status_table.set(running.member.id, State::Backoff);
-                (successor.await, Predecessor::Died)
+                (successor.await, Predecessor::Died(load))
             }
         };
         match launched {
@@ -277,7 +277,7 @@ impl Keeper {
                 });
                 Ok(next)
             }
-            (Ok(next), Predecessor::Died) => {
+            (Ok(next), Predecessor::Died(_)) => {
                 self.context.status_table.remove(running.member.id);
                 self.admit(&next);
                 answer(Some(reply), Ok(()));
@@ -291,15 +291,15 @@ impl Keeper {
                 answer(Some(reply), Err(error.into()));
                 match predecessor {
                     Predecessor::Serves => Ok(running),
-                    Predecessor::Died => {
+                    Predecessor::Died(load) => {
                         self.phase.send_replace(Phase::Pending);
-                        Err(End::Crashed(running.crash().await))
+                        Err(End::Crashed(running.crash(load).await))
                     }
                 }
             }
             // `serve` sees the order to leave and retires it.
             (Err(Refusal::Interrupted), Predecessor::Serves) => Ok(running),
-            (Err(Refusal::Interrupted), Predecessor::Died) => {
+            (Err(Refusal::Interrupted), Predecessor::Died(_)) => {
                 running.instance.exited().await;
                 self.context.status_table.remove(running.member.id);
                 Err(End::Left)
@@ -309,7 +309,7 @@ impl Keeper {
 
     /// Waits as the restart policy wants, unless somebody asks for an instance now.
     async fn recover(&mut self, crash: &Crash) -> Recovery {
-        let Setback { mut wait, crash_loop } = self.crashes.record(Instant::now());
+        let Setback { mut wait, crash_loop } = self.crashes.record(Instant::now(), crash.death);
         if self.context.driver.restarts() == Restarts::Engine && crash_loop.is_none() {
             wait = Duration::ZERO;
         }

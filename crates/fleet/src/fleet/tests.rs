@@ -191,6 +191,24 @@ async fn a_crash_loop_is_reported_and_restarted_without_end() {
     assert!(looping.is_err(), "the loop is over");
 }
 
+/// Else, a request that ends instances would stop the service for longer each time.
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_requests_end_is_started_again_at_once() {
+    let (driver, journal) = FakeDriver::new(Script::default());
+    let fleet = {
+        let membership = Arc::new(FakeMembership::busy(&journal));
+        Fleet::new(App::named("app"), Arc::new(driver.clone()), membership)
+    };
+    for _ in 0..9 {
+        driver.next(1, dies_after(3));
+    }
+    fleet.scale(1).await.unwrap();
+    let began = Instant::now();
+    // Nine lives of 3 s, one of them to become ready.
+    tokio::time::sleep_until(began + seconds(9 * 3)).await;
+    assert_eq!(fleet.members()[0].past.restarts, 9);
+}
+
 #[tokio::test(start_paused = true)]
 async fn backoff_resets_after_a_steady_run() {
     let stage = stage();

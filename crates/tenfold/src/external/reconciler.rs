@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fleet::{Companion, Crashes, Exit, Logs, ProcessHost, RestartPolicy};
+use fleet::{Companion, Crashes, Death, Exit, Logs, ProcessHost, RestartPolicy};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -241,7 +241,7 @@ impl Reconciler {
         }
         let mut how = format!("{name} {exit}");
         loop {
-            let setback = self.crashes.record(Instant::now());
+            let setback = self.crashes.record(Instant::now(), Death::Idle);
             output::tell(format_args!("tenfold: {how}; it is started again, and connections wait"));
             // Of its own: the loop that called has yet to see what is wanted meanwhile.
             let mut wanted = self.wanted.clone();

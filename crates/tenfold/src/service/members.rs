@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use balancer::{AppId, Backend, BackendId, Slots};
-use fleet::{Extent, Member, Membership, StartError};
+use balancer::{AppId, Backend, BackendId, Death, Slots};
+use fleet::{Extent, Load, Member, Membership, StartError};
 use observe::{Recorder, Target};
 
 use crate::config;
@@ -133,17 +133,21 @@ impl Membership for Members {
         };
         let joined = external.join(server).await;
         joined.map_err(|sentence| {
-            self.lost(member);
+            let _ = self.lost(member);
             let (reason, remedy) = sentence.split_once("; ").unwrap_or((&sentence, "try again"));
             StartError::Engine { reason: reason.to_owned(), remedy: remedy.to_owned() }
         })
     }
 
-    fn lost(&self, member: &Member) {
+    fn lost(&self, member: &Member) -> Load {
         if let Some(external) = &self.external {
             external.lost(member.id);
         }
-        self.remove(member.id);
+        let id = self.roster.remove(member.id);
+        match id.map(|id| self.balancer.lost(id)) {
+            Some(Death::Serving) => Load::Requests,
+            Some(Death::Idle) | None => Load::Idle,
+        }
     }
 
     async fn drain(&self, member: &Member, deadline: Duration) {

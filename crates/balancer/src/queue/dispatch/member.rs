@@ -33,6 +33,8 @@ pub(crate) struct Member<B> {
     /// The state of its slow start.
     pub(super) ramp: Ramp,
     pub(crate) health_state: HealthState,
+    /// Serves a request that may end it, and takes no other one meanwhile.
+    pub(super) confines: bool,
     /// Waiters that prefer this backend (policies with a key).
     pub(super) bound: List,
     /// Waiters that go before all others: health checks.
@@ -102,6 +104,7 @@ impl<B> Member<B> {
             BackendHealth::Up | BackendHealth::Unconfirmed => self.ramp.of(self.slots) + self.lent,
             BackendHealth::Trial | BackendHealth::Down => self.slots.min(1),
         };
+        let slots = if self.confines { slots.min(1) } else { slots };
         slots.min(self.terms.connections.saturating_sub(self.tunnels))
     }
 
@@ -112,9 +115,10 @@ impl<B> Member<B> {
     }
 
     /// Whether it has no room until something happens that may never happen. That is the answer to the one
-    /// request of its trial, or the end of an upgraded connection.
+    /// request of its trial or of a confined one, or the end of an upgraded connection.
     pub(super) fn is_stuck(&self) -> bool {
-        let waits = self.health_state.health == BackendHealth::Trial || self.room() == 0;
+        let alone = self.confines || self.health_state.health == BackendHealth::Trial;
+        let waits = alone || self.room() == 0;
         waits && !self.is_free()
     }
 

@@ -46,6 +46,7 @@ impl<B: Clone> Dispatch<B> {
             tunnels: 0,
             ramp: Ramp::new(terms.slow_start),
             health_state: HealthState::unknown(self.health.active.as_ref()),
+            confines: false,
             bound: List::EMPTY,
             first: List::EMPTY,
             drain_rate: DrainRate::default(),
@@ -151,6 +152,7 @@ impl<B: Clone> Dispatch<B> {
     /// Does what is due. Call it once every [`TICK`](crate::queue::TICK).
     pub(crate) fn tick(&mut self, now: Instant) -> Changes {
         self.budget.tick();
+        self.suspects.tick(self.ticks);
         let mut changes = self.end_rests(now);
         if !self.starting.is_empty() {
             changes.wakers.extend(self.continue_slow_starts(now));

@@ -3,6 +3,7 @@
 use crate::backends::backend_id::BackendId;
 use crate::config::app::AppConfig;
 use crate::net::client_network::ClientNetwork;
+use crate::queue::dispatch::suspects::{Loss, Route};
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,6 +14,10 @@ pub(crate) struct RequestHints {
     pub(crate) key: Option<u64>,
     pub(crate) turn: Turn,
     pub(crate) tried: Tried,
+    /// The hashes of its target and path, while some are under suspicion.
+    pub(crate) route: Option<Route>,
+    /// Set once it was lost with a backend, while the last other one is to be kept from it.
+    pub(crate) loss: Option<Loss>,
 }
 
 /// The turn of a request among those of its client.

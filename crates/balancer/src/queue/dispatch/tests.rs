@@ -5,6 +5,7 @@ mod fairness;
 mod model;
 mod policies;
 mod slots_compared;
+mod suspects;
 
 use super::*;
 use crate::config::backend::{Backend, Cpu, Slots};

@@ -8,10 +8,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use crate::app::App;
-use crate::driver::{Driver, Identity, Instance, Member, Membership};
+use crate::driver::{Driver, Identity, Instance, Load, Member, Membership};
 use crate::error::{FleetError, Output, StartError};
 use crate::exit::{Exit, MORE_MEMORY};
 use crate::fleet::status::{Past, State, StatusTable};
+use crate::restart::Death;
 
 /// Lines of the app's own output that are quoted of a crash.
 const CRASH_LINES: usize = 10;
@@ -70,13 +71,18 @@ pub(super) struct Crash {
     /// Nothing when it did not end by itself.
     pub(super) exit: Option<Exit>,
     pub(super) output: Output,
+    pub(super) death: Death,
     /// Its row in the status table.
     pub(super) id: Option<u64>,
 }
 
 impl RunningInstance {
     /// For one that has died; waits for what is left of it.
-    pub(super) async fn crash(&mut self) -> Crash {
+    pub(super) async fn crash(&mut self, load: Load) -> Crash {
+        let death = match load {
+            Load::Requests => Death::Serving(self.ready_at.elapsed()),
+            Load::Idle => Death::Idle,
+        };
         let exit = self.instance.exited().await;
         Crash {
             cause: match exit {
@@ -84,6 +90,7 @@ impl RunningInstance {
                 exit => exit.to_string(),
             },
             exit: Some(exit),
+            death,
             output: Output(self.instance.last_lines(CRASH_LINES).await),
             id: Some(self.member.id),
         }
@@ -98,7 +105,7 @@ impl Refusal {
             StartError::Exited { exit, .. } => Some(*exit),
             _ => None,
         };
-        let crash = Crash { cause: bare.to_string(), exit, output, id };
+        let crash = Crash { cause: bare.to_string(), exit, output, death: Death::Idle, id };
         Refusal::Failed(Box::new(crash), error)
     }
 }

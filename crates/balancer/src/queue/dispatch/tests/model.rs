@@ -314,7 +314,7 @@ impl World {
             }
             Asked::Full => assert!(self.dispatch.depth().0 >= LENGTH),
             Asked::AllTried => assert_eq!(self.dispatch.tier_for(&hints.tried), None),
-            Asked::AllDown | Asked::TooLate(_) | Asked::Overspent => {}
+            Asked::AllDown | Asked::TooLate(_) | Asked::Overspent | Asked::Confined => {}
         }
     }
 
