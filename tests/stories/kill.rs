@@ -29,6 +29,74 @@ fn ends_with(signal: Signal, mark: &str) -> Option<i32> {
     code
 }
 
+/// An app whose child has a process group of its own in the same session.
+fn job_control(home: &Home, mark: &str) -> String {
+    let path = home.path().join("job.py");
+    let child = "import os,time; os.setpgid(0,0); time.sleep(60)";
+    let app = format!(
+        "import os,sys,subprocess,http.server\n\
+         subprocess.Popen([sys.executable,'-c','{child}','{mark}'])\n\
+         address=('127.0.0.1',int(os.environ['PORT']))\n\
+         http.server.HTTPServer(address,http.server.SimpleHTTPRequestHandler).serve_forever()\n"
+    );
+    std::fs::write(&path, app).unwrap();
+    format!("python3 {}", path.display())
+}
+
+#[test]
+fn a_child_in_a_group_of_its_own_ends_with_its_instance() {
+    let _machine = shared();
+    let home = Home::new();
+    let mark = "mark-own-group";
+    let app = job_control(&home, mark);
+    let mut up = home.serve(&format!("up -n 2 --listen 127.0.0.1:0 -- {app}"));
+    eventually("children run", || processes(mark).len() == 2);
+    let before = processes(mark);
+    assert!(home.run("scale 1").status.success());
+    assert_eq!(processes(mark).len(), 1, "the other instance keeps its child");
+    assert!(home.run("reload").status.success());
+    eventually("the successor's child runs", || processes(mark).len() == 1);
+    assert!(processes(mark).iter().all(|pid| !before.contains(pid)));
+    up.end(Signal::TERM);
+    assert!(processes(mark).is_empty());
+
+    let mut up = home.serve(&format!("up -n 2 --listen 127.0.0.1:0 -- {app}"));
+    eventually("children run", || processes(mark).len() == 2);
+    up.end(Signal::KILL);
+    eventually("the guard ends them", || processes(mark).is_empty());
+}
+
+/// The guards of a Tenfold.
+fn guards(tenfold: u32) -> Vec<u32> {
+    let found = std::process::Command::new("pgrep")
+        .args(["-P", &tenfold.to_string(), "-f", " guard$"])
+        .output()
+        .unwrap();
+    let pids = String::from_utf8(found.stdout).unwrap();
+    pids.lines().map(|pid| pid.parse().unwrap()).collect()
+}
+
+#[test]
+fn a_dead_guard_is_replaced_and_its_death_with_tenfold_leaves_nothing() {
+    let _machine = shared();
+    let home = Home::new();
+    let mark = "mark-guard";
+    let app = family(&home, mark);
+    let mut up = home.serve(&format!("up -n 2 --listen 127.0.0.1:0 -- {app}"));
+    eventually("children run", || processes(mark).len() >= 4);
+    let first = guards(up.child.id());
+    assert_eq!(first.len(), 1);
+    send(first[0], Signal::KILL);
+    let replaced = |guards: &[u32]| guards.len() == 1 && guards != first;
+    eventually("another guard", || replaced(&guards(up.child.id())));
+    let second = guards(up.child.id());
+    send(second[0], Signal::KILL);
+    up.end(Signal::KILL);
+    let killed = Instant::now();
+    eventually("the standby ends them", || processes(mark).is_empty());
+    assert!(killed.elapsed() < Duration::from_secs(5), "{:?}", killed.elapsed());
+}
+
 #[test]
 fn sigkill_leaves_no_process() {
     assert_eq!(ends_with(Signal::KILL, "mark-kill"), None);

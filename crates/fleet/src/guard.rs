@@ -5,9 +5,15 @@
 //! ended, in whatever way. Then the guard kills the groups that are still listed, and removes the
 //! control groups.
 //!
+//! A guard that dies is replaced at once. It may be killed together with Tenfold, so each guard has a
+//! *standby*: a process of the same kind that hears the same lines from it, in a session of its own. It acts
+//! if Tenfold is dead and the guard has not said that its work is done. A parent-death signal could not do
+//! that: what instances start does not inherit it.
+//!
 //! What runs elsewhere, as a container does, is undone by its driver's words for it.
 //!
-//! The protocol is a line per change: `+KEY PGID`, `=KEY DIRECTORY`, `!KEY UNDO` and `-KEY`. An instance lists itself before it
+//! The protocol is a line per change: `+KEY PGID`, `=KEY DIRECTORY`, `!KEY UNDO` and `-KEY`, and a last
+//! `.` where the other end has not been killed. An instance lists itself before it
 //! executes anything, so there is no moment at which it could have started something unlisted. Hence
 //! the key: when the execution fails, Tenfold never learns the number of the process.
 
@@ -20,14 +26,17 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use procfs::process::Process;
+use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
-use rustix::process::{Pid, Signal, kill_process_group, setsid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, setsid, waitid};
 use tokio::signal::unix::{SignalKind, signal};
+
+use crate::driver::process::leftovers::{self, OWNER, Owner};
 
 /// How long a guard is waited for once its input has ended. It needs a millisecond to kill, and more to undo: a
 /// container may take ten seconds to stop.
@@ -36,6 +45,18 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a guard may take to hear a line when it has not read for so long that its socket is
 /// full. Starts of instances wait meanwhile.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// In the environment of a guard that is a standby.
+const STANDBY: &str = "TENFOLD_GUARD_STANDBY";
+
+/// The last line of Tenfold, and of a guard to its standby: the rest of the work was done.
+const DONE: &str = ".";
+
+/// How much later than its guard Tenfold may die, so that a standby takes it for one event.
+const DEATH_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// From one look after a guard that could not be started, or had just been started, to the next.
+const RESTART_PAUSE: Duration = Duration::from_millis(50);
 
 /// The body of the guard process: returns when standard input has ended and the groups are dead.
 /// `undo` gets what drivers have listed.
@@ -55,14 +76,51 @@ pub(crate) fn run(undo: impl Fn(&str)) -> io::Result<()> {
         signal(SignalKind::terminate())?,
         signal(SignalKind::hangup())?,
     ];
+    let owner = std::env::var(OWNER).ok().and_then(|owner| owner.parse::<Owner>().ok());
+    let is_standby = std::env::var_os(STANDBY).is_some();
+    let standby = (!is_standby).then(start_standby).and_then(Result::ok);
     let mut groups = Groups::default();
+    let mut is_killed = true;
     // An error means that Tenfold is gone as much as the end does.
     for line in io::stdin().lock().lines().map_while(Result::ok) {
+        if line == DONE {
+            is_killed = false;
+            break;
+        }
         groups.apply(&line);
+        if let Some(standby) = &standby {
+            let _ = standby.write(&format!("{line}\n"));
+        }
+    }
+    // A guard that was killed alone has a successor by now, with a standby of its own.
+    if is_standby && !(is_killed && dies(owner)) {
+        return Ok(());
     }
     groups.kill();
+    if let Some(owner) = owner.filter(|_| is_killed && dies(owner)) {
+        leftovers::end_all_of(owner);
+    }
     groups.undo.values().for_each(|listed| undo(listed));
     Ok(())
+}
+
+/// Starts the same program again, to do the work if this process is killed.
+fn start_standby() -> io::Result<GuardProcess> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(std::env::args_os().skip(1)).env(STANDBY, "1");
+    GuardProcess::spawn_command(command)
+}
+
+/// Whether Tenfold is dead or dies now.
+fn dies(owner: Option<Owner>) -> bool {
+    let deadline = Instant::now() + DEATH_TIMEOUT;
+    while owner.is_none_or(Owner::is_alive) {
+        if Instant::now() > deadline {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    true
 }
 
 /// Listed groups by key.
@@ -88,8 +146,7 @@ pub(crate) type Key = u64;
 /// Tenfold's end of a guard. A guard that dies is started again.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    command: Vec<String>,
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
 }
 
 /// What a process needs to list itself between fork and exec.
@@ -100,9 +157,12 @@ pub(crate) struct Announcement {
 
 #[derive(Debug)]
 struct State {
+    command: Vec<String>,
     last_key: Key,
     entries: BTreeMap<Key, Entry>,
     process: Option<GuardProcess>,
+    /// No guard is needed any more.
+    is_over: bool,
 }
 
 /// The groups that the guard will end.
@@ -181,8 +241,13 @@ impl Guard {
     /// Starts the guard: `command` must end up in [`run`].
     pub(crate) fn start(command: Vec<String>) -> io::Result<Guard> {
         let process = Some(GuardProcess::spawn(&command)?);
-        let state = State { last_key: 0, entries: BTreeMap::new(), process };
-        Ok(Guard { command, state: Mutex::new(state) })
+        let state =
+            State { command, last_key: 0, entries: BTreeMap::new(), process, is_over: false };
+        let state = Arc::new(Mutex::new(state));
+        let watched = Arc::downgrade(&state);
+        // Without the thread, a dead guard is replaced at the next change.
+        let _ = thread::Builder::new().name("guard".into()).spawn(move || watch(&watched));
+        Ok(Guard { state })
     }
 
     /// For a process that is about to be started.
@@ -231,23 +296,51 @@ impl Guard {
         {
             return;
         }
-        // Somebody killed or stopped it: a new one gets the whole list. Without one, instances still
-        // die with Tenfold, only what they have started may not.
-        // An ended group may be reaped, and its number used again.
-        if let Some(mut deaf) = state.process.take()
-            && let Ok(None) = deaf.child.try_wait()
-        {
-            let _ = deaf.child.kill();
-        }
-        state.process = GuardProcess::spawn(&self.command).ok();
-        if let Some(process) = &state.process {
-            let list: String = state.entries.iter().map(|(key, entry)| entry.lines(*key)).collect();
-            let _ = process.write(&list);
-        }
+        state.restart();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // The thread that watches the guard may hold the state for a moment longer.
+        let mut state = self.state();
+        state.is_over = true;
+        state.process = None;
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Replaces a guard as soon as it has died. Ends with Tenfold's end of it.
+fn watch(state: &Weak<Mutex<State>>) {
+    loop {
+        let pid = match state.upgrade() {
+            Some(state) => lock(&state).process.as_ref().map(|process| process.child.id()),
+            None => return,
+        };
+        let child = pid.and_then(|pid| Pid::from_raw(pid.cast_signed()));
+        if let Some(child) = child {
+            // The guard stays unreaped, so that its number names no other process.
+            let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            while let Err(Errno::INTR) = waitid(WaitId::Pid(child), ended) {}
+        }
+        {
+            let Some(state) = state.upgrade() else { return };
+            let mut state = lock(&state);
+            if state.is_over {
+                return;
+            }
+            if state.process.as_ref().map(|process| process.child.id()) == pid {
+                state.restart();
+            }
+        }
+        thread::sleep(RESTART_PAUSE);
     }
 }
 
@@ -271,6 +364,22 @@ impl State {
     fn next_key(&mut self) -> Key {
         self.last_key += 1;
         self.last_key
+    }
+
+    /// Somebody killed or stopped the guard: a new one gets the whole list. Without one, instances still
+    /// die with Tenfold, only what they have started may not.
+    fn restart(&mut self) {
+        // An ended group may be reaped, and its number used again.
+        if let Some(mut deaf) = self.process.take()
+            && let Ok(None) = deaf.child.try_wait()
+        {
+            let _ = deaf.child.kill();
+        }
+        self.process = GuardProcess::spawn(&self.command).ok();
+        if let Some(process) = &self.process {
+            let list: String = self.entries.iter().map(|(key, entry)| entry.lines(*key)).collect();
+            let _ = process.write(&list);
+        }
     }
 }
 
@@ -303,11 +412,16 @@ impl GuardProcess {
     fn spawn(command: &[String]) -> io::Result<GuardProcess> {
         let (program, arguments) =
             command.split_first().ok_or(io::Error::from(io::ErrorKind::InvalidInput))?;
+        let mut command = Command::new(program);
+        command.args(arguments).envs(Owner::own().map(|owner| (OWNER, owner.to_string())));
+        GuardProcess::spawn_command(command)
+    }
+
+    fn spawn_command(mut command: Command) -> io::Result<GuardProcess> {
         // A socket, not a pipe: a process can write to it without risking SIGPIPE.
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_write_timeout(Some(SEND_TIMEOUT))?;
-        let child = Command::new(program)
-            .args(arguments)
+        let child = command
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -322,6 +436,7 @@ impl GuardProcess {
     /// Ends its input, and waits until it has done its work. What takes longer it does alone: killed in the middle,
     /// it would leave a stack started or a unit limited.
     fn end(&mut self, patience: Duration) {
+        let _ = self.write(&format!("{DONE}\n"));
         // Not only closed: an announcement may hold it too.
         let _ = self.socket.shutdown(Shutdown::Write);
         let deadline = Instant::now() + patience;
@@ -401,16 +516,20 @@ mod tests {
             process.child.kill().unwrap();
             process.child.wait().unwrap();
         };
+        let hears = |lines: &str| {
+            let deadline = Instant::now() + Duration::from_secs(20);
+            while !std::fs::read_to_string(&heard).is_ok_and(|heard| heard.ends_with(lines)) {
+                assert!(Instant::now() < deadline, "{lines}");
+                thread::sleep(Duration::from_millis(2));
+            }
+        };
         guard.add(1, 40);
+        guard.add(2, 41);
+        hears("+1 40\n+2 41\n");
+        std::fs::remove_file(&heard).unwrap();
         kill(&mut guard.state());
-        // A fork of another test may hold the dead guard's socket open for a moment.
-        let told = |heard: String| heard.contains("+1 40\n+2 41\n");
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while !std::fs::read_to_string(&heard).is_ok_and(told) {
-            assert!(Instant::now() < deadline);
-            guard.add(2, 41);
-            thread::sleep(Duration::from_millis(2));
-        }
+        // Nothing changes meanwhile.
+        hears("+1 40\n+2 41\n");
     }
 
     #[test]

@@ -7,7 +7,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::leftovers::{OWNER, Owner};
 use crate::cgroup;
 use crate::driver::Identity;
 use crate::error::StartError;
@@ -48,11 +47,7 @@ pub(super) fn prepare(command: &mut Command, output: PipeWriter) -> io::Result<(
     for name in SERVICE {
         command.env_remove(name);
     }
-    command
-        .envs(Owner::own().map(|owner| (OWNER, owner.to_string())))
-        .stdin(Stdio::null())
-        .stdout(output.try_clone()?)
-        .stderr(output);
+    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use rustix::process::{
 };
 use tokio::sync::{oneshot, watch};
 
+use super::leftovers::Mark;
 use super::{pre_exec, sockets};
 use crate::cgroup::Cgroup;
 use crate::exit::Exit;
@@ -43,6 +44,7 @@ enum Life {
 struct Shared {
     leader: Pid,
     guard: Option<(Arc<Guard>, Key)>,
+    mark: Mark,
     phase: Mutex<Phase>,
 }
 
@@ -67,6 +69,8 @@ impl ProcessGroup {
         inherited: Vec<Arc<OwnedFd>>,
     ) -> io::Result<ProcessGroup> {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mark = Mark::new();
+        command.envs(mark.variables());
         let procs_files = cgroup.as_ref().map_or(Ok(Vec::new()), Cgroup::procs_files)?;
         let announcement = guard.as_deref().map(Guard::announce);
         let guard = guard.zip(announcement.as_ref().map(Announcement::key));
@@ -74,7 +78,7 @@ impl ProcessGroup {
         let (started, start) = oneshot::channel();
         thread::Builder::new()
             .name(name.to_owned())
-            .spawn(move || supervise(command, guard, cgroup, started))?;
+            .spawn(move || supervise(command, guard, mark, cgroup, started))?;
         start.await.unwrap_or(Err(io::ErrorKind::Other.into()))
     }
 
@@ -130,6 +134,7 @@ impl Drop for ProcessGroup {
 fn supervise(
     mut command: Command,
     guard: Option<(Arc<Guard>, Key)>,
+    mark: Mark,
     cgroup: Option<Cgroup>,
     started: oneshot::Sender<io::Result<ProcessGroup>>,
 ) {
@@ -154,6 +159,7 @@ fn supervise(
     let shared = Arc::new(Shared {
         leader: Pid::from_child(&child),
         guard,
+        mark,
         phase: Mutex::new(Phase::Running),
     });
     let group = ProcessGroup { shared: shared.clone(), life };
@@ -196,13 +202,22 @@ impl Shared {
     /// Waits for what the leader has left behind; kills it unless it was asked to end, and has time.
     fn sweep(&self) {
         let mut interval = SWEEP_INTERVAL.0;
-        while sockets::has_members(self.leader) {
+        let mut is_told = false;
+        while sockets::has_members(self.leader) || self.mark.signal(None) {
             let mut phase = self.phase();
             match *phase {
                 Phase::Running => self.kill(&mut phase),
                 Phase::Killed(since) if since.elapsed() > SWEEP_LIMIT => return,
                 // Again, for what was forked while the signal was sent.
-                Phase::Killed(_) => self.signal(Signal::KILL),
+                Phase::Killed(_) => {
+                    self.signal(Signal::KILL);
+                    self.mark.signal(Some(Signal::KILL));
+                }
+                // The signal to the group has not reached what has left it.
+                Phase::Asked if !is_told => {
+                    self.mark.signal(Some(Signal::TERM));
+                    is_told = true;
+                }
                 Phase::Asked | Phase::Gone => {}
             }
             drop(phase);

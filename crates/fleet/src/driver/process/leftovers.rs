@@ -12,6 +12,7 @@ use std::fmt;
 use std::fs;
 use std::str::FromStr;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,9 @@ use crate::cgroup;
 
 /// The variable. Its value is an [`Owner`].
 pub(crate) const OWNER: &str = "TENFOLD_OWNER";
+
+/// The variable that tells the process groups of one Tenfold apart. Its value is a number.
+const GROUP: &str = "TENFOLD_GROUP";
 
 /// How long to go on ending processes while there are more of them.
 const END_LIMIT: Duration = Duration::from_secs(1);
@@ -52,6 +56,63 @@ pub fn clear() {
     }
 }
 
+/// The mark of a process group in the environment of all that it starts. It finds those that have left the
+/// group but not the session, as a background job of a shell with job control.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    owner: Option<Owner>,
+    group: u64,
+}
+
+impl Mark {
+    /// One that no other group of this process has.
+    pub(crate) fn new() -> Mark {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Mark { owner: Owner::own(), group: LAST.fetch_add(1, Ordering::Relaxed) + 1 }
+    }
+
+    /// For the environment of the leader.
+    pub(crate) fn variables(self) -> impl Iterator<Item = (&'static str, String)> {
+        let owner = self.owner.map(|owner| (OWNER, owner.to_string()));
+        owner.into_iter().chain([(GROUP, self.group.to_string())])
+    }
+
+    /// Signals all that bear the mark. Returns whether there were any.
+    pub(crate) fn signal(self, signal: Option<Signal>) -> bool {
+        let Some(owner) = self.owner else { return false };
+        signal_marked(owner, Some(self.group), signal)
+    }
+}
+
+/// Ends all that this Tenfold has started and that is still in its session.
+pub(crate) fn end_all_of(owner: Owner) {
+    let deadline = Instant::now() + END_LIMIT;
+    while signal_marked(owner, None, Some(Signal::KILL)) && Instant::now() < deadline {
+        thread::sleep(PAUSE);
+    }
+}
+
+fn signal_marked(owner: Owner, group: Option<u64>, signal: Option<Signal>) -> bool {
+    let is_marked = |pid: i32| {
+        // The session first, because it is in one short file.
+        stat(pid).is_some_and(|stat| stat.session == owner.session)
+            && owner_of(pid) == Some(owner)
+            && group.is_none_or(|group| variable(pid, GROUP) == Some(group.to_string()))
+    };
+    let pids = all_processes().into_iter().flatten().flatten().map(|process| process.pid());
+    let marked: Vec<i32> = pids.filter(|&pid| is_marked(pid)).collect();
+    for pid in &marked {
+        let handle = Pid::from_raw(*pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        if let (Some(handle), Some(signal)) = (handle, signal)
+            && is_marked(*pid)
+        {
+            // Fails when it has just ended.
+            let _ = pidfd_send_signal(&handle, signal);
+        }
+    }
+    !marked.is_empty()
+}
+
 /// Whether there were any.
 fn end_orphans(own: Owner) -> bool {
     let pids = all_processes().into_iter().flatten().flatten().map(|process| process.pid());
@@ -79,12 +140,17 @@ fn is_orphan(pid: i32, own: Owner) -> bool {
 }
 
 fn owner_of(pid: i32) -> Option<Owner> {
+    variable(pid, OWNER)?.parse().ok()
+}
+
+/// A variable in the environment that a process was started with.
+fn variable(pid: i32, name: &str) -> Option<String> {
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let mut variables = environment.split(|&byte| byte == 0);
     let value = variables.find_map(|variable| {
-        variable.strip_prefix(OWNER.as_bytes()).and_then(|rest| rest.strip_prefix(b"="))
+        variable.strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"="))
     })?;
-    std::str::from_utf8(value).ok()?.parse().ok()
+    String::from_utf8(value.to_vec()).ok()
 }
 
 /// The stat of a process that has not ended.
@@ -114,7 +180,7 @@ impl Owner {
         self.namespace == own.namespace && !self.is_alive()
     }
 
-    fn is_alive(self) -> bool {
+    pub(crate) fn is_alive(self) -> bool {
         stat(self.pid).is_some_and(|stat| stat.starttime == self.start)
     }
 }
