@@ -179,6 +179,37 @@ fn a_closed_terminal_ends_what_serves_there() {
 }
 
 #[test]
+fn a_closed_terminal_ends_what_measures_there() {
+    let _machine = shared();
+    let home = Home::new();
+    let nginx = Nginx::start(home.path());
+    let program = env!("CARGO_BIN_EXE_tenfold");
+    let code = home.path().join("code");
+    // Where the signal does not come, as in a session that the shell has left, the terminal only fails.
+    for signal in ["env --default-signal=HUP", "setsid -w"] {
+        for (command, shown) in [
+            (
+                format!("load http://{}/ --users 2 --think 50ms --duration 4s", nginx.address),
+                "2 users",
+            ),
+            (format!("plan --users 2 --budget 10s -- {program} demo-app"), "starting the app"),
+        ] {
+            let line = format!("{signal} {program} {command}; echo $? > code");
+            let line = format!("sh -c 'trap \"\" HUP; {line}'");
+            let mut terminal = Terminal::run(&home, &line);
+            terminal.waits_for(shown);
+            terminal.script.kill().unwrap();
+            terminal.script.wait().unwrap();
+            let ended = || std::fs::read_to_string(&code).unwrap_or_default();
+            eventually("it ends", || !ended().is_empty());
+            let line = ended();
+            assert_eq!(line, "129\n", "{signal} {command}");
+            std::fs::remove_file(&code).unwrap();
+        }
+    }
+}
+
+#[test]
 fn a_dumb_terminal_gets_plain_lines() {
     let _machine = shared();
     let home = Home::new();

@@ -4,7 +4,12 @@
 //! 4: measurement invalid; 129, 130 and 143 on signals.
 
 use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::process::ExitCode;
+
+use rustix::io::Errno;
+use rustix::termios::tcgetattr;
 
 /// A command that ran to an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +96,17 @@ pub fn code_of(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(match error.downcast_ref::<Interrupted>() {
         Some(Interrupted(signal)) => signal.code(),
         None if error.is::<Misuse>() => 2,
+        None if is_hangup(error) => Signal::Hangup.code(),
         None => 1,
     })
+}
+
+/// Whether a write failed because its terminal has gone. The kernel answers EIO to all that uses such a
+/// terminal. The signal may come later than that, or not at all.
+fn is_hangup(error: &anyhow::Error) -> bool {
+    let failed = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    let is_lost = |error: &io::Error| error.raw_os_error() == Some(Errno::IO.raw_os_error());
+    let gone = |fd: BorrowedFd<'_>| matches!(tcgetattr(fd), Err(Errno::IO));
+    let standard = [io::stdin().as_fd(), io::stdout().as_fd(), io::stderr().as_fd()].map(gone);
+    failed.into_iter().any(is_lost) && standard.contains(&true)
 }
