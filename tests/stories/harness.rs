@@ -69,6 +69,8 @@ impl Home {
 
     fn settle(&self, command: &mut Command) {
         command.env("TENFOLD_STATE_DIR", self.path().join("state"));
+        // Those who run the tests may be a service.
+        command.env_remove("INVOCATION_ID").env_remove("NOTIFY_SOCKET");
         command.current_dir(self.path()).stdin(Stdio::null());
     }
 

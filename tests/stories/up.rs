@@ -1,6 +1,6 @@
 //! `up`: the fleet behind the balancer, changed while it serves.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -32,6 +32,56 @@ fn up_scales_reports_and_stops() {
     assert!(said(&nothing).contains("nothing runs here"), "{}", said(&nothing));
     let nobody = said(&home.run("status --listen 127.0.0.1:1"));
     assert!(nobody.contains("127.0.0.1:1.sock: say") && nobody.contains("--listen"), "{nobody}");
+}
+
+/// An app that needs a file.
+fn needy(home: &Home) -> (std::path::PathBuf, String) {
+    let script =
+        format!("test -e database || {{ echo no database; exit 1; }}; exec {APP} demo-app");
+    std::fs::write(home.path().join("needy.sh"), script).unwrap();
+    (home.path().join("database"), "--listen 127.0.0.1:0 -- sh needy.sh".to_owned())
+}
+
+#[test]
+fn up_waits_for_what_the_app_needs() {
+    let _machine = shared();
+    let home = Home::new();
+    let (database, app) = needy(&home);
+    let refused = home.run(&format!("up {app}"));
+    assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
+
+    let mut up = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_secs(4));
+            std::fs::write(&database, "").unwrap();
+        });
+        home.serve(&format!("up -n 2 --wait {app}"))
+    });
+    up.tells("tenfold: has waited since ");
+    up.tells("no database");
+    up.tells("tenfold: the app has started, after ");
+    up.get().unwrap();
+    up.end(Signal::TERM);
+}
+
+#[test]
+fn a_service_waits_until_it_is_stopped() {
+    let _machine = shared();
+    let home = Home::new();
+    let (_, app) = needy(&home);
+    for (argument, code) in [("", 143), ("--wait=false", 1)] {
+        let up = home.tenfold(&format!("up {argument} {app}"));
+        let mut up = home.as_service(&up);
+        let up = up.env("INVOCATION_ID", "1").stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut up = up.spawn().unwrap();
+        let mut told = String::new();
+        std::io::BufReader::new(up.stderr.as_mut().unwrap()).read_line(&mut told).unwrap();
+        if code == 143 {
+            assert!(told.starts_with("tenfold: has waited since "), "{told}");
+            send(up.id(), Signal::TERM);
+        }
+        assert_eq!(up.wait().unwrap().code(), Some(code), "{argument}");
+    }
 }
 
 #[test]

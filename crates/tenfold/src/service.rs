@@ -11,6 +11,7 @@
 //! - [`reexec`]: starts a new process that takes over.
 //! - [`reload_signal`]: what SIGHUP reloads.
 //! - [`crash_log`] and [`health_log`]: messages about instances that die and backends that fail.
+//! - [`first_start`]: repeats the first start of an app that needs something.
 //! - [`notify`]: messages to systemd.
 
 pub mod access;
@@ -19,6 +20,7 @@ pub mod cpu_use;
 pub mod crash_log;
 pub mod deployment;
 pub mod drivers;
+pub mod first_start;
 pub mod health_log;
 pub mod idle_test;
 pub mod members;

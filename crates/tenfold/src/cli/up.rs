@@ -26,6 +26,7 @@ use crate::service::admin::{Admin, Controlled, Takeover};
 use crate::service::crash_log;
 use crate::service::deployment::{Deployment, Other, ToRun};
 use crate::service::drivers::Drivers;
+use crate::service::first_start::FirstStart;
 use crate::service::health_log;
 use crate::service::notify;
 use crate::service::reexec;
@@ -48,6 +49,17 @@ pub struct Arguments {
     /// systemd or --unit)
     #[arg(long)]
     keep: bool,
+    /// Wait for an app that cannot start yet, and try again until it does [default: true as a service of systemd or the
+    /// first process of a container, else false]
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        env = "TENFOLD_WAIT"
+    )]
+    wait: Option<bool>,
     /// What balances: Tenfold itself, or the nginx or HAProxy of this machine [default: tenfold]
     #[arg(help_heading = "Balancer", long, value_name = "NAME", env = "TENFOLD_BALANCER")]
     balancer: Option<BalancerProgram>,
@@ -113,7 +125,7 @@ impl Arguments {
             // It serves until the instances of this one can.
             let ready = tokio::select! {
                 signal = stop.wait() => Ok(Some(signal)),
-                ready = launch(&deployment, &launches) => ready.map(|()| None),
+                ready = launch(&deployment, &launches, FirstStart::Once) => ready.map(|()| None),
             };
             if !matches!(ready, Ok(None)) {
                 deployment.stop(ShutdownMode::Close(Duration::ZERO)).await;
@@ -122,6 +134,10 @@ impl Arguments {
                 return Ok(Outcome::Stopped(signal));
             }
         }
+        let first_start = match takeover.has_predecessor() {
+            true => FirstStart::Once,
+            false => FirstStart::of(self.wait),
+        };
         let controlled = Controlled::Fleets(Arc::clone(&deployment));
         let dashboard = balancing.admin.map(|_| {
             let about = About::serving(Kind::Up, &balancing, &deployment.addresses);
@@ -141,7 +157,7 @@ impl Arguments {
         let ending = tokio::select! {
             ending = ShutdownCause::wait(&stop, &admin) => Ok(ending),
             failed = async {
-                if let Err(error) = launch(&deployment, &launches).await {
+                if let Err(error) = launch(&deployment, &launches, first_start).await {
                     return error;
                 }
                 announce(&admin, &deployment, &balancing, &launches, &logs, predecessor);
@@ -231,14 +247,19 @@ fn announce(
 }
 
 /// All apps at the same time. The first that fails ends the others.
-async fn launch(deployment: &Deployment, launches: &[Launch]) -> anyhow::Result<()> {
+async fn launch(
+    deployment: &Deployment,
+    launches: &[Launch],
+    first_start: FirstStart,
+) -> anyhow::Result<()> {
     let mut starting = JoinSet::new();
     for (app, launch) in deployment.apps.iter().zip(launches) {
         let (fleet, count) = (app.fleet.clone(), launch.count());
         // What is too many of those that were kept is taken over first, and then ended as any other.
         let kept = if app.is_kept() { launch.found } else { 0 };
+        let timeout = launch.to_run.runnable.app.readiness.deadline;
         starting.spawn(async move {
-            fleet.scale(count.max(kept)).await?;
+            first_start.scale(&fleet, count.max(kept), timeout).await?;
             fleet.scale(count).await
         });
     }

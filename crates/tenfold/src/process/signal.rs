@@ -95,7 +95,7 @@ async fn next(signal: &mut Option<unix::Signal>) -> Option<()> {
 }
 
 /// Whether the kernel would tell this process that its terminal was closed: tty(4).
-fn has_terminal() -> bool {
+pub fn has_terminal() -> bool {
     File::open("/dev/tty").is_ok()
 }
 

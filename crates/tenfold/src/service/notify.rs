@@ -3,10 +3,18 @@
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
 
 /// It serves.
 pub fn ready() {
     tell("READY=1");
+}
+
+/// It does not serve yet, and is not to be given up for so long.
+pub fn starting(timeout: Duration) {
+    // A few seconds more, for a machine that is busy.
+    let timeout = timeout + Duration::from_secs(10);
+    tell(&format!("EXTEND_TIMEOUT_USEC={}", timeout.as_micros()));
 }
 
 /// It drains, and will end.
