@@ -3,11 +3,15 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use rustix::process::Signal;
+use serde_json::Value;
+
 use crate::harness::{
-    Home, cannot_run, eventually, free_address, get, json, processes, said, shared,
+    Home, Serving, cannot_run, eventually, free_address, get, json, processes, said, shared,
 };
 
 /// Serves; a POST takes more memory than it was given.
@@ -121,4 +125,31 @@ fn instances_under_a_quota_take_turns() {
         let own = answers.iter().filter(|answer| answer.contains(&format!("from {instance}")));
         assert_eq!(own.count(), 4, "{answers:?}");
     }
+}
+
+/// As in a container, where instances cannot have control groups of their own.
+#[test]
+fn what_a_shared_control_group_uses_is_not_said_of_each_instance() {
+    let _machine = shared();
+    let home = Home::new();
+    let name = format!("tenfold-story-{}", std::process::id());
+    let of = |top: &str, limit: &str| {
+        let group = Path::new("/sys/fs/cgroup").join(top).join(&name);
+        std::fs::create_dir(&group).ok()?;
+        let limited = std::fs::write(group.join(limit), (400 << 20).to_string());
+        limited.map_err(|_| std::fs::remove_dir(&group)).ok().map(|()| group)
+    };
+    let Some(group) = of("memory", "memory.limit_in_bytes").or_else(|| of("", "memory.max")) else {
+        return cannot_run("this user may make no control group with a memory limit");
+    };
+    let up = format!("up --listen 127.0.0.1:0 -- {} demo-app", env!("CARGO_BIN_EXE_tenfold"));
+    let enter = format!("echo $$ > {}/cgroup.procs", group.display());
+    let mut up = Serving::start(&mut home.within(&enter, &home.tenfold(&up)));
+    let status = || json(&home.run("status --json"))["instances"][0].clone();
+    eventually("it is observed", || status()["limited"]["memory_bytes"] == 400 << 20);
+    let status = status();
+    assert!(status["rss_bytes"].as_u64().unwrap() > 0, "{status:#}");
+    assert_eq!(status["limited"]["memory_used_bytes"], Value::Null, "{status:#}");
+    up.end(Signal::TERM);
+    eventually("the group is empty", || std::fs::remove_dir(&group).is_ok());
 }

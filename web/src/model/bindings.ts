@@ -316,7 +316,11 @@ throttled_ratio: number | null,
 /**
  * Seconds that it stood still for it, a second; several cores' waiting adds up.
  */
-throttled_cores: number | null, memory_bytes: number | null, memory_used_bytes: number | null, 
+throttled_cores: number | null, memory_bytes: number | null, 
+/**
+ * By all processes that the limit holds, page cache included.
+ */
+memory_used_bytes: number | null, 
 /**
  * Times a second that the memory limit was met, so that something had to be given back first.
  */

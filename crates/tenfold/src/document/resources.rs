@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use observe::TargetUsage;
+use observe::{TargetUsage, Usage};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -34,6 +34,7 @@ pub struct Limited {
     /// Seconds that it stood still for it, a second; several cores' waiting adds up.
     pub throttled_cores: Option<f64>,
     pub memory_bytes: Option<u64>,
+    /// By all processes that the limit holds, page cache included.
     pub memory_used_bytes: Option<u64>,
     /// Times a second that the memory limit was met, so that something had to be given back first.
     pub memory_hits: Option<f64>,
@@ -90,6 +91,19 @@ impl Limited {
 }
 
 impl Limited {
+    /// Limits of the instance of this name. What a control group uses that holds others, too, as a container
+    /// with Tenfold in it does, says nothing of the instance.
+    pub fn of_one(usage: &Usage, name: &str) -> Option<Limited> {
+        let target = usage.targets.get(name)?;
+        let group = |target: &TargetUsage| target.memory.as_ref().map(|m| m.directory.clone());
+        let of_group = |other: &&TargetUsage| group(other) == group(target);
+        let mut limited = Limited::of(target, usage.seconds)?;
+        if usage.targets.values().filter(of_group).count() > 1 {
+            limited.memory_used_bytes = None;
+        }
+        Some(limited)
+    }
+
     /// The instance that was throttled most; of those that were not, the fullest.
     pub fn most<'a>(
         usages: impl Iterator<Item = &'a TargetUsage>,

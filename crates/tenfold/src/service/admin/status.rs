@@ -116,7 +116,6 @@ fn members(
     app: &AppSnapshot,
 ) -> Vec<StatusInstance> {
     let usage = deployment.recorder.latest().map(|record| record.usage);
-    let seconds = usage.as_ref().map_or(1.0, |usage| usage.seconds);
     let rows =
         running.fleet.members().into_iter().map(|status| {
             let member = &status.member;
@@ -137,7 +136,7 @@ fn members(
                 last_output: status.past.last_output.0.clone(),
                 cpu_cores: used.map(|u| u.cpu_cores),
                 rss_bytes: used.and_then(|u| u.rss_bytes),
-                limited: used.and_then(|u| Limited::of(u, seconds)),
+                limited: usage.as_ref().and_then(|u| Limited::of_one(u, &member.name)),
                 memory_kills: Some(status.past.memory_kills),
                 warning: status.warning.clone().or_else(|| backend.and_then(unfit)).or_else(|| {
                     status.past.last_crash.as_ref().map(|how| format!("it died: {how}"))
