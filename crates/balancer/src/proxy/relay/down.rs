@@ -4,6 +4,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use crate::backends::counters::BackendFault;
+use crate::connection::buffer::Size;
 use crate::connection::client_stream::{ClientStream, FinalWrite};
 use crate::connection::worker::Shared;
 use crate::connection::workspace::Workspace;
@@ -17,8 +18,9 @@ use crate::proxy::relay::STALLED_AFTER;
 use crate::proxy::relay::state::{Download, Outcome, Relay, Upload};
 use crate::proxy::spool::{Piece, Share, Spool};
 
-/// What one exchange takes from its backend for a slow client before others have their turn.
-const TURN_BYTES: u64 = 256 * 1024;
+/// What one exchange takes from its backend for a slow client before others have their turn: one read. Of
+/// hundreds of such exchanges, each delays all others of its thread.
+const TURN_BYTES: u64 = 32 * 1024;
 
 /// No server sends as many interim answers.
 const MAX_INTERIM_ANSWERS: u32 = 32;
@@ -182,6 +184,7 @@ impl<'w> Relay<'_, 'w> {
             ClientStream::Http2(_) => Share::Stream,
             _ => Share::Connection,
         };
+        answer.set_size(Size::Small);
         let mut spool = Box::new(Spool::new(response.onward, share));
         let most = spool.piece_bytes();
         let rest = to_client.move_content(answer.block(), spool.sending_mut(), most);
