@@ -138,12 +138,13 @@ const SMOOTHING: f64 = 0.2;
 const APP_QUEUE: f64 = 4.0;
 const MIN_SAMPLES: u64 = 10;
 const WINDOW: u64 = 1_000_000;
+const FIRST_LIMIT: f64 = 20.0;
 const MAX_LIMIT: f64 = 256.0;
 
 impl Gradient {
     fn new() -> Gradient {
         Gradient {
-            limit: 1.0,
+            limit: FIRST_LIMIT,
             long: 0.0,
             windows: 0,
             total: 0,
@@ -200,7 +201,9 @@ impl World {
         let mut dispatch = new(Policy::Queue, 1024);
         let (rule, gradients) = match rule {
             Rule::Slots(slots) => (slots, Vec::new()),
-            Rule::Gradient => (Slots::Fixed(1), vec![Gradient::new(); kind.backends]),
+            Rule::Gradient => {
+                (Slots::Fixed(FIRST_LIMIT as usize), vec![Gradient::new(); kind.backends])
+            }
         };
         let ids = (0..kind.backends).map(|_| dispatch.add("a", rule, terms()).0).collect();
         World {
