@@ -81,7 +81,8 @@ async fn handshake(
     let mut hello = [0; 11];
     if peek(&stream, &mut hello).is_ok() && is_outdated(&hello) {
         // Unread bytes would reset the connection, and the reset would overtake the alert.
-        stream.read(&mut [0; MAX_OLD_HELLO_BYTES]).await?;
+        let mut unread = [0; MAX_OLD_HELLO_BYTES];
+        let _length = stream.read(&mut unread).await?;
         stream.write_all(&PROTOCOL_VERSION_ALERT).await?;
         stream.shutdown().await?;
         return Err(io::ErrorKind::Unsupported.into());
