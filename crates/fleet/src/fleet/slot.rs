@@ -21,7 +21,7 @@ use crate::driver::{Identity, Load, Restarts};
 use crate::error::FleetError;
 use crate::exit::Exit;
 use crate::fleet::status::{Past, State};
-use crate::restart::{Crashes, Setback};
+use crate::restart::{Crashes, Death, Setback};
 
 /// The supervisor's end of a slot. Dropping it kills what is in the slot.
 pub(crate) struct Slot {
@@ -314,7 +314,10 @@ impl Keeper {
             wait = Duration::ZERO;
         }
         self.past.record(crash, crash_loop.map(|(crashes, _)| crashes));
-        if let Some((crashes, span)) = crash_loop {
+        // One that dies under requests can start, so that nobody who waits for it gives up.
+        if let Some((crashes, span)) = crash_loop
+            && crash.death == Death::Idle
+        {
             let error = FleetError::CrashLoop {
                 name: self.display_name.clone().unwrap_or_else(|| self.name()),
                 crashes,

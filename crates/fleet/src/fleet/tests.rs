@@ -207,6 +207,8 @@ async fn an_instance_that_requests_end_is_started_again_at_once() {
     // Nine lives of 3 s, one of them to become ready.
     tokio::time::sleep_until(began + seconds(9 * 3)).await;
     assert_eq!(fleet.members()[0].past.restarts, 9);
+    let looping = tokio::time::timeout(seconds(1), fleet.crash_loop()).await;
+    assert!(looping.is_err(), "it can start");
 }
 
 #[tokio::test(start_paused = true)]
