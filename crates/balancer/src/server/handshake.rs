@@ -81,7 +81,8 @@ async fn handshake(
     let mut hello = [0; 11];
     if peek(&stream, &mut hello).is_ok() && is_outdated(&hello) {
         // Unread bytes would reset the connection, and the reset would overtake the alert.
-        let mut unread = [0; MAX_OLD_HELLO_BYTES];
+        // On the heap: in place, each connection would have room for it.
+        let mut unread = vec![0; MAX_OLD_HELLO_BYTES];
         let _length = stream.read(&mut unread).await?;
         stream.write_all(&PROTOCOL_VERSION_ALERT).await?;
         stream.shutdown().await?;
