@@ -9,7 +9,7 @@
 pub mod answer;
 mod host;
 mod origin;
-mod peer;
+pub mod peer;
 pub mod token;
 
 use std::fmt::{Display, Formatter};
@@ -28,6 +28,7 @@ use axum::response::Response;
 
 use self::answer::{furnish, refuse};
 pub use self::origin::require_no_page;
+use self::peer::Ownership;
 use self::token::{Claim, Token};
 
 /// The rules of one address.
@@ -117,8 +118,7 @@ impl Access {
             Gate::OtherUsers { .. } if path == "/metrics" => None,
             Gate::OtherUsers { here, token } => {
                 let claim = token.as_ref().map_or(Claim::Wrong, claim);
-                let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-                if claim != Claim::Right && peer.is_some_and(|peer| peer::is_own(peer.0, *here)) {
+                if claim != Claim::Right && is_of_own_user(request, *here) {
                     return None;
                 }
                 refused(
@@ -129,6 +129,13 @@ impl Access {
             }
         }
     }
+}
+
+fn is_of_own_user(request: &Request, here: SocketAddr) -> bool {
+    let connection = request.extensions();
+    let peer = connection.get::<ConnectInfo<SocketAddr>>();
+    let ownership = connection.get::<Ownership>();
+    peer.zip(ownership).is_some_and(|(peer, ownership)| ownership.is_own(peer.0, here))
 }
 
 fn refused(claim: Claim, sentence: &'static str) -> Option<Refused> {

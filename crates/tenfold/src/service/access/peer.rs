@@ -1,11 +1,22 @@
 //! The user behind a connection of this machine, by the kernel's table of sockets.
 
 use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
 
 use procfs::net::TcpNetEntry;
 
-/// Whether the process at the other end is this user's, or root's. They could as well use the control socket.
-pub fn is_own(peer: SocketAddr, here: SocketAddr) -> bool {
+/// Whose process is at the other end of a connection, once that was asked. The table is as long as there are sockets.
+#[derive(Clone, Debug, Default)]
+pub struct Ownership(Arc<OnceLock<bool>>);
+
+impl Ownership {
+    /// Whether the process is this user's, or root's. They could as well use the control socket.
+    pub fn is_own(&self, peer: SocketAddr, here: SocketAddr) -> bool {
+        *self.0.get_or_init(|| is_own(peer, here))
+    }
+}
+
+fn is_own(peer: SocketAddr, here: SocketAddr) -> bool {
     let table = match peer.is_ipv4() {
         true => procfs::net::tcp(),
         false => procfs::net::tcp6(),

@@ -21,6 +21,8 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::task::AbortHandle;
 
+use crate::service::access::peer::Ownership;
+
 /// Open connections of the control socket.
 pub const CONTROL_CONNECTIONS: usize = 16;
 /// Open connections of the TCP address: streams, and as many for requests.
@@ -77,8 +79,11 @@ pub async fn serve<L>(
             oldest.abort();
         }
         let streaming = Streaming::default();
-        let routes =
-            routes.clone().layer(Extension(streaming.clone())).layer(Extension(ConnectInfo(peer)));
+        let routes = routes
+            .clone()
+            .layer(Extension(streaming.clone()))
+            .layer(Extension(Ownership::default()))
+            .layer(Extension(ConnectInfo(peer)));
         let service = TowerToHyperService::new(routes);
         let connection =
             server.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
